@@ -1,0 +1,23 @@
+// Notes and warnings for the person at the terminal: one line each, on standard error.
+#pragma once
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace hydrant::log {
+
+enum class Level { info, warning, none };
+void set_level(Level least);  // --quiet sets none
+void write(Level level, std::string_view line);
+
+template <class... Args>
+void info(fmt::format_string<Args...> format, Args&&... args) {
+  write(Level::info, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+void warning(fmt::format_string<Args...> format, Args&&... args) {
+  write(Level::warning, fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace hydrant::log

@@ -1,0 +1,40 @@
+// A place that computes, and the record by which a backend describes itself.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/device/buffer.hpp"
+#include "runtime/device/ops.hpp"
+#include "runtime/device/stream.hpp"
+
+namespace hydrant {
+
+struct DeviceOptions {
+  int threads = 0;   // 0: all usable cores (CPU backend)
+  std::string isa;   // "": the best the machine has (CPU backend)
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string_view name() const = 0;
+  virtual std::string describe() const = 0;  // one line: instruction set or card, threads
+  virtual std::string_view isa() const = 0;
+  virtual int threads() const = 0;
+  virtual Buffer allocate(Memory memory, size_t bytes, std::string_view what) = 0;  // throws out_of_memory naming `what`
+  // `inline_work` runs work in the calling thread as it is enqueued: for the lane that the caller would only wait for.
+  virtual std::unique_ptr<Stream> make_stream(std::string_view lane, bool inline_work) = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+  virtual Ops& ops() = 0;
+};
+
+struct Backend {
+  std::string_view name;
+  int preference;    // the highest usable one is the default
+  bool (*usable)();  // never throws
+  std::unique_ptr<Device> (*open)(const DeviceOptions&);
+};
+
+}  // namespace hydrant

@@ -1,0 +1,79 @@
+// Token ids in, token ids out: the facade over batch, loop and sampler.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "policies/policy.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/engine/feed.hpp"
+#include "runtime/model/spec.hpp"
+
+namespace hydrant {
+
+// Greedy when temperature is 0. Applied in this order: repetition penalty (CTRL: logits of ids seen in prompt or
+// output are divided, if positive, or multiplied by it), temperature, top-k, top-p, min-p.
+struct Sampling {
+  float temperature = 0;
+  int32_t top_k = 0;      // 0: all
+  float top_p = 1;        // 1: all
+  float min_p = 0;        // 0: all
+  float repetition_penalty = 1;
+  uint64_t seed = 0;      // with the row's own index this fixes its draws, whatever runs beside it
+};
+
+// One row of the job. Checked before anything is computed (ids in range, length within the context).
+struct Request {
+  std::vector<int32_t> prompt;               // at least one id
+  int32_t max_new_tokens = 0;                // at least 1
+  std::vector<int32_t> stop_ids;             // the id that ends a row is its last token
+  std::vector<int32_t> forced;               // score: fed instead of what would be chosen; max_new_tokens = its size
+  std::vector<policy::RowPlan> plans;        // [layer]
+  Sampling sampling;
+  int32_t top_logprobs = 0;                  // N best per token, 0..20
+  bool report_kept = false;
+};
+
+enum class Finish : uint8_t { length, stop, cancelled, failed };
+
+struct TokenChoice {
+  int32_t id = 0;
+  float logprob = 0;      // of `id`: log softmax of the unscaled logits
+  bool is_greedy = true;  // `id` is the arg max
+  struct Alternative { int32_t id; float logprob; };
+  std::vector<Alternative> best;  // top_logprobs of them, highest first
+};
+
+struct Completion {
+  std::vector<TokenChoice> tokens;
+  Finish finish = Finish::length;
+  std::string error;                                      // when finish is failed
+  std::vector<std::vector<std::vector<int32_t>>> kept;    // [layer][kv head][positions, ascending], if asked for
+};
+
+// Measured while running. Seconds are wall time; a step that does both counts each part on its own.
+struct RunFigures {
+  int64_t prompt_tokens = 0, generated_tokens = 0;  // generated: including the first, which prefill gives
+  double prefill_seconds = 0, decode_seconds = 0;
+  int64_t decode_steps = 0;
+  size_t kv_bytes = 0;        // homes as allocated
+};
+
+struct BatchShape {
+  int32_t rows_per_group = 1, groups = 1;
+  int32_t prefill_chunk = 256;      // tokens of prompts that go through a layer together
+  int32_t prefill_tokens = 8192;    // prompt tokens admitted in one step (at least one prompt is)
+};
+
+// Called in the generating thread. A token: false ends the row (Finish::stop) after this token. Rows are indexed
+// as in the job.
+struct Listener {
+  std::function<bool(size_t row, const TokenChoice& token)> on_token;          // may be empty
+  std::function<void(size_t row, Completion&& completion)> on_done;            // in order of finishing
+  std::function<bool()> cancelled;                                             // asked once a step; may be empty
+};
+
+}  // namespace hydrant
