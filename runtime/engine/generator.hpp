@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -74,6 +75,30 @@ struct Listener {
   std::function<bool(size_t row, const TokenChoice& token)> on_token;          // may be empty
   std::function<void(size_t row, Completion&& completion)> on_done;            // in order of finishing
   std::function<bool()> cancelled;                                             // asked once a step; may be empty
+};
+
+// Bytes a run will take on the device beside the weights; measured by the code that lays the memory out.
+struct MemoryNeed {
+  size_t kv = 0;         // homes: rows * layers * kv heads * ceil16(slots + 1) * (2 * head_dim * element + 8)
+  size_t workspace = 0;  // activations, one layer's prompt keys and values, logits
+};
+
+// Thread-compatible: one run at a time; the weights behind the feed are shared and immutable.
+class Generator {
+ public:
+  Generator(Device& device, const ModelSpec& spec, WeightFeed& weights, BatchShape shape, DType kv_dtype);
+  ~Generator();
+
+  // Sized for the largest of the rows. Throws bad_input naming the row for requests that cannot be run.
+  MemoryNeed need(std::span<const Request> rows) const;
+
+  // Runs all rows to their end: up to rows_per_group * groups at once, admitted in order at step borders as
+  // places fall free. A row that fails ends alone. Throws what stops the whole run (out_of_memory, io).
+  RunFigures run(std::span<const Request> rows, const Listener& listener);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace hydrant
