@@ -1,4 +1,5 @@
-// Where tokens lie in the slots of one cache head: [sinks | heavy | ring | landing], by arithmetic alone.
+// Where tokens lie in the slots of one cache head: [sinks | heavy | ring | landing], by arithmetic
+// alone.
 #pragma once
 #include <cstdint>
 
@@ -6,10 +7,10 @@
 
 namespace hydrant::policy {
 
-// `capacity()` slots are stored after each step; row capacity() is the landing row, where the newest token
-// waits while the step attends capacity() + 1 rows. While filling, tokens lie at 0, 1, 2, ... in order of
-// position. Afterwards token p replaces token p - recent, the leaving one, in the ring; with recent = 0 there
-// is no ring and the landing row itself is the leaving one.
+// `capacity()` slots are stored after each step; row capacity() is the landing row, where the
+// newest token waits while the step attends capacity() + 1 rows. While filling, tokens lie at 0, 1,
+// 2, ... in order of position. Afterwards token p replaces token p - recent, the leaving one, in
+// the ring; with recent = 0 there is no ring and the landing row itself is the leaving one.
 struct SlotLayout {
   int32_t sinks = 0, heavy = 0, recent = 0;
 

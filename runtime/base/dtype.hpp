@@ -13,10 +13,11 @@ int64_t block_elements(DType dtype);
 int64_t block_bytes(DType dtype);
 constexpr bool is_quantised(DType dtype) { return dtype >= DType::q8_0; }
 
-// Bytes of a row of `elements`. Throws internal if the row is not whole blocks (readers check first).
+// Bytes of a row of `elements`. Throws internal if the row is not whole blocks (readers check
+// first).
 int64_t row_bytes(DType dtype, int64_t elements);
 
-std::string_view name(DType dtype);                      // "bf16", "q4_0", ...
+std::string_view name(DType dtype);                       // "bf16", "q4_0", ...
 std::optional<DType> dtype_named(std::string_view name);  // the inverse
 
 }  // namespace hydrant

@@ -1,4 +1,5 @@
-// A file read at offsets with pread: no map of the whole file, so that resident memory means something.
+// A file read at offsets with pread: no map of the whole file, so that resident memory means
+// something.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,8 @@ class File {
   uint64_t size() const { return size_; }
 
   // Reads exactly [offset, offset + bytes). Throws bad_file when the file ends before (also when it
-  // was cut after opening), io when the system reports an error. `what` names the part for the message.
+  // was cut after opening), io when the system reports an error. `what` names the part for the
+  // message.
   void read(uint64_t offset, void* to, size_t bytes, const std::string& what) const;
 
  private:

@@ -28,7 +28,7 @@ constexpr uint16_t f32_to_f16(float f) {
   const uint16_t sign = uint16_t((u >> 16) & 0x8000);
   if (magnitude > 0x7f800000u) return uint16_t(sign | 0x7e00 | ((magnitude >> 13) & 0x3ff));
   if (magnitude >= 0x477ff000u) return uint16_t(sign | 0x7c00);  // rounds past the largest f16
-  if (magnitude < 0x38800000u) {                                 // subnormal: let f32 addition round
+  if (magnitude < 0x38800000u) {  // subnormal: let f32 addition round
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return uint16_t(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
   }

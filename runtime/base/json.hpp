@@ -1,4 +1,5 @@
-// nlohmann/json under one short name. Include in .cpp files; headers forward-declare with json_fwd.hpp.
+// nlohmann/json under one short name. Include in .cpp files; headers forward-declare with
+// json_fwd.hpp.
 #pragma once
 #include <nlohmann/json.hpp>
 

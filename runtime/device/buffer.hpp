@@ -40,12 +40,12 @@ class Buffer {
   Release release_;
 };
 
-// Carves tensors out of one buffer, each aligned to 64 bytes. Made without a buffer it only measures, so the
-// function that lays memory out is also the one that sizes it.
+// Carves tensors out of one buffer, each aligned to 64 bytes. Made without a buffer it only
+// measures, so the function that lays memory out is also the one that sizes it.
 class Arena {
  public:
-  Arena() = default;                        // measuring: tensors have no data
-  explicit Arena(const Buffer& backing);    // carving; throws internal when the buffer is too small
+  Arena() = default;                      // measuring: tensors have no data
+  explicit Arena(const Buffer& backing);  // carving; throws internal when the buffer is too small
   Tensor take(DType dtype, Shape shape);
   void* take_bytes(size_t bytes);
   size_t used() const { return used_; }

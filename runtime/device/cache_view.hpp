@@ -10,8 +10,9 @@ namespace hydrant {
 
 inline constexpr int32_t kRunSlots = 16;  // slots are kept and moved in runs of this many
 
-// Keys and values of one row in one layer: [kv_head][run] of Ops::kv_run_bytes() bytes. What is inside a run is
-// the backend's own affair (CPU: keys in a panel of 16 slots, then values in 16 rows).
+// Keys and values of one row in one layer: [kv_head][run] of Ops::kv_run_bytes() bytes. What is
+// inside a run is the backend's own affair (CPU: keys in a panel of 16 slots, then values in 16
+// rows).
 struct KvRuns {
   std::byte* data = nullptr;
   size_t head_bytes = 0;  // from one KV head to the next
@@ -20,21 +21,25 @@ struct KvRuns {
 
 // One layer's slots for one group of rows; row r of the group is place r.
 struct CacheView {
-  KvRuns kv;                   // of place 0; place p lies at data + p * place_bytes
+  KvRuns kv;  // of place 0; place p lies at data + p * place_bytes
   size_t place_bytes = 0;
-  float* score = nullptr;      // [place, kv_head, slots]   f32, always on the device
-  int32_t* position = nullptr; // [place, kv_head, slots]   original position
-  int32_t* victim = nullptr;   // [place, kv_head]          slot that leaves in this step; -1: nobody
+  float* score = nullptr;       // [place, kv_head, slots]   f32, always on the device
+  int32_t* position = nullptr;  // [place, kv_head, slots]   original position
+  int32_t* victim = nullptr;  // [place, kv_head]          slot that leaves in this step; -1: nobody
   const policy::RowPlan* plans = nullptr;  // [place], host memory
   int32_t places = 0, kv_heads = 0, head_dim = 0;
-  int32_t slots = 0;           // per head, landing row included, a multiple of kRunSlots
-  DType dtype = DType::f32;    // of keys and values: f32, f16 or bf16
+  int32_t slots = 0;         // per head, landing row included, a multiple of kRunSlots
+  DType dtype = DType::f32;  // of keys and values: f32, f16 or bf16
 
-  KvRuns row(int32_t place) const { return {kv.data + size_t(place) * place_bytes, kv.head_bytes, kv.run_bytes}; }
+  KvRuns row(int32_t place) const {
+    return {kv.data + size_t(place) * place_bytes, kv.head_bytes, kv.run_bytes};
+  }
   size_t head_index(int32_t place, int32_t kv_head) const {
     return size_t(place) * size_t(kv_heads) + size_t(kv_head);
   }
-  float* scores_of(int32_t place, int32_t kv_head) const { return score + head_index(place, kv_head) * size_t(slots); }
+  float* scores_of(int32_t place, int32_t kv_head) const {
+    return score + head_index(place, kv_head) * size_t(slots);
+  }
   int32_t* positions_of(int32_t place, int32_t kv_head) const {
     return position + head_index(place, kv_head) * size_t(slots);
   }

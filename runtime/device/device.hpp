@@ -12,8 +12,8 @@
 namespace hydrant {
 
 struct DeviceOptions {
-  int threads = 0;   // 0: all usable cores (CPU backend)
-  std::string isa;   // "": the best the machine has (CPU backend)
+  int threads = 0;  // 0: all usable cores (CPU backend)
+  std::string isa;  // "": the best the machine has (CPU backend)
 };
 
 class Device {
@@ -23,8 +23,10 @@ class Device {
   virtual std::string describe() const = 0;  // one line: instruction set or card, threads
   virtual std::string_view isa() const = 0;
   virtual int threads() const = 0;
-  virtual Buffer allocate(Memory memory, size_t bytes, std::string_view what) = 0;  // throws out_of_memory naming `what`
-  // `inline_work` runs work in the calling thread as it is enqueued: for the lane that the caller would only wait for.
+  virtual Buffer allocate(Memory memory, size_t bytes,
+                          std::string_view what) = 0;  // throws out_of_memory naming `what`
+  // `inline_work` runs work in the calling thread as it is enqueued: for the lane that the caller
+  // would only wait for.
   virtual std::unique_ptr<Stream> make_stream(std::string_view lane, bool inline_work) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
   virtual Ops& ops() = 0;

@@ -6,15 +6,17 @@
 
 namespace hydrant {
 
-// A point in a stream's work. Recording again moves it; waiting on one never recorded returns at once.
+// A point in a stream's work. Recording again moves it; waiting on one never recorded returns at
+// once.
 class Event {
  public:
   virtual ~Event() = default;
 };
 
-// A queue of work that runs in order, beside other streams. A wait names the record made before it was
-// enqueued, so the enqueue order is a topological order and streams cannot deadlock. A failure is sticky:
-// later work is skipped, later records still fire, and synchronize() throws the first failure.
+// A queue of work that runs in order, beside other streams. A wait names the record made before it
+// was enqueued, so the enqueue order is a topological order and streams cannot deadlock. A failure
+// is sticky: later work is skipped, later records still fire, and synchronize() throws the first
+// failure.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -22,7 +24,8 @@ class Stream {
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
   virtual void record(Event& event) = 0;
   virtual void wait(const Event& event) = 0;
-  virtual void synchronize() = 0;  // blocks the caller until all work is done; throws its first failure
+  virtual void
+  synchronize() = 0;  // blocks the caller until all work is done; throws its first failure
 };
 
 }  // namespace hydrant

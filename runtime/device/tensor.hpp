@@ -13,7 +13,8 @@ namespace hydrant {
 class Shape {
  public:
   Shape() = default;
-  Shape(std::initializer_list<int64_t> extents);  // throws internal: more than four, or a negative one
+  Shape(std::initializer_list<int64_t>
+            extents);  // throws internal: more than four, or a negative one
   int rank() const { return rank_; }
   int64_t operator[](int axis) const { return extents_[size_t(axis)]; }
   int64_t count() const;  // product; throws internal on overflow; 1 for rank 0
@@ -24,10 +25,12 @@ class Shape {
   int rank_ = 0;
 };
 
-// device: where kernels compute. pinned: host memory that device copies reach at full speed. pageable: plain.
+// device: where kernels compute. pinned: host memory that device copies reach at full speed.
+// pageable: plain.
 enum class Memory : uint8_t { device, pinned, pageable };
 
-// Dense views of plain (not block) types. A null `data` means "not given" where an operation allows it.
+// Dense views of plain (not block) types. A null `data` means "not given" where an operation allows
+// it.
 struct Tensor {
   void* data = nullptr;
   DType dtype = DType::f32;
@@ -46,7 +49,8 @@ struct ConstTensor {
 
   ConstTensor() = default;
   ConstTensor(const void* at, DType type, Shape extents) : data(at), dtype(type), shape(extents) {}
-  ConstTensor(const Tensor& t) : data(t.data), dtype(t.dtype), shape(t.shape) {}  // NOLINT: a view of a view
+  ConstTensor(const Tensor& t)
+      : data(t.data), dtype(t.dtype), shape(t.shape) {}  // NOLINT: a view of a view
   template <class T>
   const T* as() const {
     return static_cast<const T*>(data);

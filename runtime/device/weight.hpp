@@ -10,8 +10,8 @@ namespace hydrant {
 
 inline constexpr int64_t kPanelRows = 16;  // rows of W (= outputs) that are packed together
 
-// Panels of 16 rows of W [n, k], one behind another; a slice of n is a run of panels. panel_bytes is the
-// backend's (Ops::panel_bytes) and equals the stored size of 16 rows up to alignment.
+// Panels of 16 rows of W [n, k], one behind another; a slice of n is a run of panels. panel_bytes
+// is the backend's (Ops::panel_bytes) and equals the stored size of 16 rows up to alignment.
 struct Weight {
   const void* panels = nullptr;  // null: the model has no such matrix
   DType format = DType::f32;

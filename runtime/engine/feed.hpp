@@ -1,4 +1,5 @@
-// What the loop asks for. It does not know where weights and caches live; offload/ and resident_feed do.
+// What the loop asks for. It does not know where weights and caches live; offload/ and
+// resident_feed do.
 #pragma once
 #include <span>
 
@@ -25,8 +26,8 @@ class CacheFeed {
   virtual ~CacheFeed() = default;
   virtual void prefetch(CacheKey key) = 0;
   virtual CacheView acquire(CacheKey key, Stream& reader) = 0;
-  // store_cache: the end of a decode step's, or of one prompt's, work on this layer's cache of this group.
-  // `writer` is the lane that computed it; the arguments' `to` is filled in by the feed.
+  // store_cache: the end of a decode step's, or of one prompt's, work on this layer's cache of this
+  // group. `writer` is the lane that computed it; the arguments' `to` is filled in by the feed.
   virtual void commit(CacheKey key, StoreDecodeArgs args, Stream& writer) = 0;
   virtual void commit(CacheKey key, StorePromptArgs args, Stream& writer) = 0;
 };

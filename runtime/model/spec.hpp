@@ -8,12 +8,12 @@
 
 namespace hydrant {
 
-// pre_norm: OPT, LLaMA, sequential GPT-NeoX. post_norm: OPT-350m. parallel: GPT-NeoX (attention and MLP both
-// read the block's input, through their own norms).
+// pre_norm: OPT, LLaMA, sequential GPT-NeoX. post_norm: OPT-350m. parallel: GPT-NeoX (attention and
+// MLP both read the block's input, through their own norms).
 enum class BlockOrder : uint8_t { pre_norm, post_norm, parallel };
 
 struct RotarySpec {
-  int32_t dims = 0;  // components rotated per head; 0: none
+  int32_t dims = 0;                       // components rotated per head; 0: none
   std::vector<double> inverse_frequency;  // [dims / 2], scaling already applied
 };
 
@@ -29,10 +29,10 @@ struct BlockSpec {
 };
 
 struct ModelSpec {
-  std::string family;        // "opt", "llama", "gpt_neox"
-  int32_t vocab = 0;         // rows of the embedding and of the head (may exceed the tokenizer's ids)
+  std::string family;  // "opt", "llama", "gpt_neox"
+  int32_t vocab = 0;   // rows of the embedding and of the head (may exceed the tokenizer's ids)
   int32_t hidden = 0;
-  int32_t embedding = 0;     // width of the token embedding; != hidden: projected in and out
+  int32_t embedding = 0;  // width of the token embedding; != hidden: projected in and out
   int32_t layers = 0;
   int32_t max_positions = 0;
   bool learned_places = false;
@@ -47,8 +47,8 @@ struct ModelSpec {
   int32_t stages() const { return layers + 2; }  // embedding, blocks, head
 };
 
-// Throws bad_file ("NAME: key ...") for anything impossible: zero or huge extents, heads not a multiple of
-// kv_heads, head_dim not a multiple of 8, rotary dims odd or beyond head_dim.
+// Throws bad_file ("NAME: key ...") for anything impossible: zero or huge extents, heads not a
+// multiple of kv_heads, head_dim not a multiple of 8, rotary dims odd or beyond head_dim.
 void validate(const ModelSpec& spec, const std::string& file);
 
 }  // namespace hydrant

@@ -10,16 +10,40 @@
 namespace hydrant {
 
 // Matrices multiply (or are looked up in); they are kept in panels.
-enum class Matrix : uint8_t { tokens, places, project_in, q, k, v, out, gate, up, down, project_out, head, count };
+enum class Matrix : uint8_t {
+  tokens,
+  places,
+  project_in,
+  q,
+  k,
+  v,
+  out,
+  gate,
+  up,
+  down,
+  project_out,
+  head,
+  count
+};
 // Vectors are f32 on the device. q/k/v biases lie one behind another in qkv_bias.
 enum class Vector : uint8_t {
-  norm1_gain, norm1_bias, qkv_bias, out_bias, norm2_gain, norm2_bias, up_bias, down_bias, final_gain, final_bias, count
+  norm1_gain,
+  norm1_bias,
+  qkv_bias,
+  out_bias,
+  norm2_gain,
+  norm2_bias,
+  up_bias,
+  down_bias,
+  final_gain,
+  final_bias,
+  count
 };
 std::string_view name(Matrix role);
 std::string_view name(Vector role);
 
-// One stage's weights; missing ones are null. Stage 0: tokens, places, project_in. Stages 1..L: a block.
-// Stage L+1: final norm, project_out, head (for a tied head: the same panels as tokens).
+// One stage's weights; missing ones are null. Stage 0: tokens, places, project_in. Stages 1..L: a
+// block. Stage L+1: final norm, project_out, head (for a tied head: the same panels as tokens).
 struct LayerWeights {
   std::array<Weight, size_t(Matrix::count)> matrices{};
   std::array<ConstTensor, size_t(Vector::count)> vectors{};

@@ -8,9 +8,10 @@ namespace hydrant::cpu {
 // Cores this process may use: affinity mask, then the cgroup quota rounded down, at least 1.
 int usable_cores();
 
-// run() calls job(member) once on every member and returns when all are done. Members wait by spinning for at
-// most ~100 us and then sleep; they never spin when there are more members than usable cores. An exception in
-// a member is rethrown to the caller after the join. Not reentrant; one caller at a time.
+// run() calls job(member) once on every member and returns when all are done. Members wait by
+// spinning for at most ~100 us and then sleep; they never spin when there are more members than
+// usable cores. An exception in a member is rethrown to the caller after the join. Not reentrant;
+// one caller at a time.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);
@@ -21,7 +22,8 @@ class ThreadPool {
   void run(const Job& job) {
     run_erased([](const void* j, int member) { (*static_cast<const Job*>(j))(member); }, &job);
   }
-  // Splits [0, count) into one contiguous piece per member; always the same pieces for the same count and size.
+  // Splits [0, count) into one contiguous piece per member; always the same pieces for the same
+  // count and size.
   template <class Body>
   void split(int64_t count, const Body& body) {
     const int64_t members = size();
@@ -30,7 +32,8 @@ class ThreadPool {
       if (begin < end) body(begin, end, m);
     });
   }
-  // Hands out items 0, 1, ... one at a time to whoever is free: for uneven items whose results do not depend on who runs them.
+  // Hands out items 0, 1, ... one at a time to whoever is free: for uneven items whose results do
+  // not depend on who runs them.
   template <class Body>
   void each(int64_t count, const Body& body) {
     reset_counter();
