@@ -24,7 +24,7 @@ struct Sampling {
   float top_p = 1;    // 1: all
   float min_p = 0;    // 0: all
   float repetition_penalty = 1;
-  uint64_t seed = 0;  // with the row's own index this fixes its draws, whatever runs beside it
+  uint64_t seed = 0;  // the row's own: its n-th draw depends on seed and n alone
 };
 
 // One row of the job. Checked before anything is computed (ids in range, length within the
@@ -82,6 +82,9 @@ struct BatchShape {
 struct Listener {
   std::function<bool(size_t row, const TokenChoice& token)> on_token;  // may be empty
   std::function<void(size_t row, Completion&& completion)> on_done;    // in order of finishing
+  // The unscaled logits [vocab] that a token is about to be chosen from; valid during the call. May
+  // be empty.
+  std::function<void(size_t row, std::span<const float> logits)> on_logits;
   std::function<bool()> cancelled;  // asked once a step; may be empty
 };
 
