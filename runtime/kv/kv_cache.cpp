@@ -1,0 +1,105 @@
+#include "runtime/kv/kv_cache.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "runtime/base/aligned.hpp"
+#include "runtime/base/error.hpp"
+
+namespace hydrant {
+namespace {
+
+int32_t slots_of(int32_t capacity) { return align_up(capacity + 1, kRunSlots); }
+
+void add_product(size_t& sum, std::initializer_list<size_t> factors) {
+  size_t product = 1;
+  bool overflow = false;
+  for (const size_t f : factors) overflow |= __builtin_mul_overflow(product, f, &product);
+  if (overflow || __builtin_add_overflow(sum, product, &sum))
+    fail(Fault::out_of_memory, "the KV cache would need more than 2^64 bytes");
+}
+
+// Lays out the home of one layer and group; what a measuring arena yields has no data.
+CacheView take_home(Arena& arena, const KvShape& shape, size_t layer, size_t run_bytes) {
+  CacheView view;
+  view.places = shape.rows_per_group;
+  view.kv_heads = shape.kv_heads;
+  view.head_dim = shape.head_dim;
+  view.slots = slots_of(shape.capacity[layer]);
+  view.dtype = shape.dtype;
+  view.kv.run_bytes = run_bytes;
+  view.kv.head_bytes = run_bytes * size_t(view.slots / kRunSlots);
+  view.place_bytes = view.kv.head_bytes * size_t(shape.kv_heads);
+  const int64_t heads = int64_t{shape.rows_per_group} * shape.kv_heads, slots = view.slots;
+  view.kv.data =
+      static_cast<std::byte*>(arena.take_bytes(view.place_bytes * size_t(shape.rows_per_group)));
+  view.score = arena.take(DType::f32, {heads, slots}).as<float>();
+  view.position = arena.take(DType::i32, {heads, slots}).as<int32_t>();
+  view.victim = arena.take(DType::i32, {heads}).as<int32_t>();
+  return view;
+}
+
+}  // namespace
+
+size_t kv_bytes(const KvShape& shape, const Ops& ops) {
+  const size_t run_bytes =
+      ops.kv_run_bytes(shape.dtype, shape.head_dim) + kRunSlots * (sizeof(float) + sizeof(int32_t));
+  size_t bytes = 0;
+  for (const int32_t capacity : shape.capacity)
+    add_product(bytes, {size_t(shape.groups), size_t(shape.rows_per_group), size_t(shape.kv_heads),
+                        size_t(slots_of(capacity) / kRunSlots), run_bytes});
+  return bytes;
+}
+
+KvCache::KvCache(Device& device, const KvShape& shape)
+    : shape_(shape), bytes_(kv_bytes(shape, device.ops())) {
+  const size_t layers = shape.capacity.size(), groups = size_t(shape.groups);
+  const size_t places = size_t(shape.rows_per_group);
+  const size_t run_bytes = device.ops().kv_run_bytes(shape.dtype, shape.head_dim);
+  const auto take_all = [&](Arena& arena) {
+    homes_.clear();
+    for (size_t layer = 0; layer < layers; layer++)
+      for (size_t group = 0; group < groups; group++)
+        homes_.push_back(take_home(arena, shape_, layer, run_bytes));
+  };
+  Arena measure;
+  take_all(measure);
+  memory_ = device.allocate(Memory::device, measure.used(), "the KV cache");
+  Arena carve(memory_);
+  take_all(carve);
+  plans_.resize(layers * groups * places);
+  for (size_t i = 0; i < homes_.size(); i++) homes_[i].plans = plans_.data() + i * places;
+}
+
+CacheView KvCache::home(int32_t layer, int32_t group) const {
+  return homes_[size_t(layer) * size_t(shape_.groups) + size_t(group)];
+}
+
+void KvCache::admit(int32_t group, int32_t place, std::span<const policy::RowPlan> plans) {
+  ensure(plans.size() == shape_.capacity.size(), "a row with plans for {} layers of {}",
+         plans.size(), shape_.capacity.size());
+  const size_t places = size_t(shape_.rows_per_group);
+  for (size_t layer = 0; layer < plans.size(); layer++) {
+    const int32_t capacity = plans[layer].slots.capacity();
+    ensure(0 < capacity && capacity <= shape_.capacity[layer],
+           "a row of {} slots for a place of {} in layer {}", capacity, shape_.capacity[layer],
+           layer);
+    plans_[(layer * size_t(shape_.groups) + size_t(group)) * places + size_t(place)] = plans[layer];
+  }
+}
+
+std::vector<std::vector<int32_t>> KvCache::kept(Stream& stream, int32_t layer, int32_t group,
+                                                int32_t place, int32_t processed) const {
+  const CacheView view = home(layer, group);
+  const auto stored = std::min(processed, view.plans[place].slots.capacity());
+  std::vector<std::vector<int32_t>> heads(size_t(view.kv_heads),
+                                          std::vector<int32_t>(size_t(stored)));
+  for (int32_t head = 0; head < view.kv_heads; head++)
+    stream.copy(heads[size_t(head)].data(), view.positions_of(place, head),
+                size_t(stored) * sizeof(int32_t));
+  stream.synchronize();
+  for (std::vector<int32_t>& positions : heads) std::sort(positions.begin(), positions.end());
+  return heads;
+}
+
+}  // namespace hydrant

@@ -1,0 +1,51 @@
+// The homes of the cache: the slots of every (layer, group), allocated once for the whole job.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "policies/policy.hpp"
+#include "runtime/device/device.hpp"
+
+namespace hydrant {
+
+// Every place has room for the job's largest row, layer by layer.
+struct KvShape {
+  int32_t groups = 1, rows_per_group = 1, kv_heads = 0, head_dim = 0;
+  std::vector<int32_t> capacity;  // [layer]: slots stored per head of the largest row
+  DType dtype = DType::f32;
+};
+
+// rows * layers * kv_heads * ceil16(capacity + 1) * (2 * head_dim * element + 8): keys and values
+// as the backend keeps them, 4 bytes for a slot's score and 4 for its position. Throws
+// out_of_memory when the number does not even fit its type.
+size_t kv_bytes(const KvShape& shape, const Ops& ops);
+
+class KvCache {
+ public:
+  KvCache(Device& device, const KvShape& shape);
+
+  // A view of the home; valid as long as this lives. Its plans change with admit().
+  CacheView home(int32_t layer, int32_t group) const;
+
+  // Gives a place to a new row; plans [layer]. Nothing of the row before is ever read: a step reads
+  // only what the row's own positions have written. No work on the place may be under way.
+  void admit(int32_t group, int32_t place, std::span<const policy::RowPlan> plans);
+
+  // Original positions in the slots of each KV head, ascending, after `processed` positions of the
+  // row have been stored. Waits for the stream, and so for what was enqueued on it before.
+  std::vector<std::vector<int32_t>> kept(Stream& stream, int32_t layer, int32_t group,
+                                         int32_t place, int32_t processed) const;
+
+  size_t bytes() const { return bytes_; }  // kv_bytes() of the shape
+
+ private:
+  KvShape shape_;
+  size_t bytes_;
+  Buffer memory_;
+  std::vector<policy::RowPlan> plans_;  // [layer, group, place]
+  std::vector<CacheView> homes_;        // [layer, group]
+};
+
+}  // namespace hydrant
