@@ -25,6 +25,8 @@ struct BlockSpec {
   BlockOrder order = BlockOrder::pre_norm;
   Activation activation = Activation::relu;
   bool gated = false;  // down(activation(gate x) * up x) instead of down(activation(up x))
+  bool qkv_bias = false, out_bias = false, mlp_bias = false;
+  bool norm_affine = true;  // norms have gains (and layer norms biases)
   RotarySpec rotary;
 };
 

@@ -25,7 +25,8 @@ enum class Matrix : uint8_t {
   head,
   count
 };
-// Vectors are f32 on the device. q/k/v biases lie one behind another in qkv_bias.
+// Vectors are f32 on the device. q/k/v biases lie one behind another in qkv_bias; with a gated MLP
+// up_bias is gate's, then up's.
 enum class Vector : uint8_t {
   norm1_gain,
   norm1_bias,
