@@ -32,17 +32,34 @@ struct PromptColumn {
   float last;  // of the last query
 };
 
+// The regions of a layout that a policy has (they are also its keys in a configuration), and how a
+// budget is spread over them where nothing else was asked for.
+struct Regions {
+  bool sinks = false, heavy = false, recent = false;
+  int32_t usual_sinks = 0;
+  int32_t usual_recent = 0;  // beside heavy slots; 0: the larger half
+};
+
+inline constexpr float kNever = 3.0e38f;
+
 // A policy is stateless arithmetic on a slot's fp32 score.
 template <class P>
 concept EvictionPolicy = requires(float score, float mass, bool leaving, PromptColumn column) {
   { P::id } -> std::convertible_to<Id>;
   { P::name } -> std::convertible_to<std::string_view>;
-  { P::wants_mass } -> std::convertible_to<bool>;      // needs attention's logits and lse
+  { P::regions } -> std::convertible_to<Regions>;
+  { P::wants_mass } -> std::convertible_to<bool>;      // looks at attention; else the oldest leaves
   { P::from_prompt(column) } -> std::same_as<float>;   // score after prefill
   { P::observe(score, mass) } -> std::same_as<float>;  // score after a decode step's attention
   { P::keep(score, leaving) } -> std::same_as<float>;  // the lowest leaves; kNever: only if alone
 };
 
-inline constexpr float kNever = 3.0e38f;
+// What a policy that does not look at attention says of scores.
+struct WithoutScores {
+  static constexpr bool wants_mass = false;
+  HD static constexpr float from_prompt(PromptColumn) { return 0; }
+  HD static constexpr float observe(float, float) { return 0; }
+  HD static constexpr float keep(float, bool) { return 0; }
+};
 
 }  // namespace hydrant::policy
