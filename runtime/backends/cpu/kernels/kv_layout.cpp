@@ -76,11 +76,10 @@ void get(const KvLayout& layout, const Strided& from, float* to) {
     }
 }
 
-void copy(const KvLayout& layout, const Strided& from, const Strided& to) {
-  if (layout.dtype == DType::f32)
-    for (int32_t e = 0; e < layout.head_dim; e++) std::memcpy(to[e], from[e], 4);
-  else
-    for (int32_t e = 0; e < layout.head_dim; e++) std::memcpy(to[e], from[e], 2);
+// `count` words, each `stride` bytes behind the one before.
+template <class Word>
+void copy_words(const std::byte* from, std::byte* to, size_t stride, int32_t count) {
+  for (size_t at = 0; count > 0; count--, at += stride) store(to + at, load<Word>(from + at));
 }
 
 std::byte* writable(const std::byte* head) { return const_cast<std::byte*>(head); }
@@ -116,11 +115,30 @@ void put_tokens(const KvLayout& layout, std::byte* head, int64_t first, int64_t 
   }
 }
 
+void copy_key(const KvLayout& layout, const std::byte* from_head, int64_t from_slot,
+              std::byte* to_head, int64_t to_slot) {
+  const Strided from = key_at(layout, writable(from_head), from_slot),
+                to = key_at(layout, to_head, to_slot);
+  if (layout.dtype == DType::f16)
+    copy_words<uint16_t>(from.at, to.at, from.outer, layout.head_dim);
+  else  // one f32 or a pair of bf16
+    copy_words<uint32_t>(from.at, to.at, from.outer, layout.head_dim / from.group);
+}
+
+void copy_value(const KvLayout& layout, const std::byte* from_head, int64_t from_slot,
+                std::byte* to_head, int64_t to_slot) {
+  const Strided from = value_at(layout, writable(from_head), from_slot),
+                to = value_at(layout, to_head, to_slot);
+  if (layout.dtype == DType::bf16)
+    copy_words<uint16_t>(from.at, to.at, from.outer, layout.head_dim);
+  else
+    std::memmove(to.at, from.at, size_t(layout.head_dim) * layout.element_bytes());
+}
+
 void copy_slot(const KvLayout& layout, const std::byte* from_head, int64_t from_slot,
                std::byte* to_head, int64_t to_slot) {
-  copy(layout, key_at(layout, writable(from_head), from_slot), key_at(layout, to_head, to_slot));
-  copy(layout, value_at(layout, writable(from_head), from_slot),
-       value_at(layout, to_head, to_slot));
+  copy_key(layout, from_head, from_slot, to_head, to_slot);
+  copy_value(layout, from_head, from_slot, to_head, to_slot);
 }
 
 }  // namespace hydrant::cpu

@@ -39,7 +39,11 @@ void get_value(const KvLayout& layout, const std::byte* head, int64_t slot, floa
 void put_tokens(const KvLayout& layout, std::byte* head, int64_t first, int64_t count,
                 const float* keys, const float* values, int64_t stride);
 
-// Copies key and value of one slot, bits untouched. The heads may be the same.
+// Copy a key, a value, or both, from slot to slot, bits untouched. The heads may be the same.
+void copy_key(const KvLayout& layout, const std::byte* from_head, int64_t from_slot,
+              std::byte* to_head, int64_t to_slot);
+void copy_value(const KvLayout& layout, const std::byte* from_head, int64_t from_slot,
+                std::byte* to_head, int64_t to_slot);
 void copy_slot(const KvLayout& layout, const std::byte* from_head, int64_t from_slot,
                std::byte* to_head, int64_t to_slot);
 
