@@ -1,0 +1,10 @@
+#include "runtime/backends/cpu/kernels/settle_paths.hpp"
+#include "runtime/backends/cpu/kernels/vec_avx512.hpp"
+
+#include "runtime/backends/cpu/kernels/begin_avx512.inc"
+namespace hydrant::cpu::avx512 {
+
+#include "runtime/backends/cpu/kernels/settle.inl"
+
+}  // namespace hydrant::cpu::avx512
+#include "runtime/backends/cpu/kernels/end.inc"
