@@ -28,6 +28,9 @@ class Tokenizer {
   virtual std::optional<int32_t> id_of(
       std::string_view token) const = 0;  // exact spelling in the vocabulary
   virtual bool is_special(int32_t id) const = 0;
+  // A byte token of SentencePiece ("<0xE2>"): a run of them is text only when all of it is valid
+  // UTF-8, otherwise each of them is one U+FFFD.
+  virtual bool is_byte(int32_t id) const = 0;
   virtual int32_t size() const = 0;           // highest id + 1
   virtual std::string_view kind() const = 0;  // "byte-level BPE", "SentencePiece BPE"
 };
