@@ -15,8 +15,8 @@ class Event {
 
 // A queue of work that runs in order, beside other streams. A wait names the record made before it
 // was enqueued, so the enqueue order is a topological order and streams cannot deadlock. A failure
-// is sticky: later work is skipped, later records still fire, and synchronize() throws the first
-// failure.
+// is sticky: later work is skipped, later records still fire but make the streams that wait for
+// them fail as well, and synchronize() throws the first failure.
 class Stream {
  public:
   virtual ~Stream() = default;

@@ -1,0 +1,9 @@
+#include "runtime/backends/cpu/kernels/elementwise_paths.hpp"
+#include "runtime/backends/cpu/kernels/vec_avx512.hpp"
+
+#include "runtime/backends/cpu/kernels/begin_avx512.inc"
+namespace hydrant::cpu::avx512 {
+#include "runtime/backends/cpu/kernels/activation.inl"
+#include "runtime/backends/cpu/kernels/elementwise.inl"
+}  // namespace hydrant::cpu::avx512
+#include "runtime/backends/cpu/kernels/end.inc"
