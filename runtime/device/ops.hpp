@@ -76,7 +76,7 @@ struct NormalizeArgs {
 struct LinearArgs {
   ConstTensor in;
   std::array<Weight, 3> parts;  // unused ones are null, at the end
-  ConstTensor bias, residual;
+  ConstTensor bias{}, residual{};
   Activation after = Activation::none;
   Tensor out;
 };

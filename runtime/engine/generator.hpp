@@ -81,11 +81,13 @@ struct BatchShape {
 // Rows are indexed as in the job.
 struct Listener {
   std::function<bool(size_t row, const TokenChoice& token)> on_token;  // may be empty
-  std::function<void(size_t row, Completion&& completion)> on_done;    // in order of finishing
+  // Once for every row of the job, in order of finishing. Rows that a cancelled run has not begun
+  // come last, without tokens.
+  std::function<void(size_t row, Completion&& completion)> on_done;
   // The unscaled logits [vocab] that a token is about to be chosen from; valid during the call. May
   // be empty.
   std::function<void(size_t row, std::span<const float> logits)> on_logits;
-  std::function<bool()> cancelled;  // asked once a step; may be empty
+  std::function<bool()> cancelled;  // asked once a step: true ends the run; may be empty
 };
 
 // Bytes a run will take on the device beside the weights; measured by the code that lays the memory

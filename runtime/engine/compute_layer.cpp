@@ -1,0 +1,125 @@
+#include "runtime/engine/compute_layer.hpp"
+
+#include <chrono>
+
+#include "runtime/engine/attention_forward.hpp"
+#include "runtime/engine/feed_forward.hpp"
+#include "runtime/engine/views.hpp"
+
+namespace hydrant {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void normalize(const LayerContext& context, ConstTensor in, ConstTensor gain, ConstTensor bias,
+               Tensor out) {
+  const BlockSpec& block = context.spec.block;
+  context.ops.normalize(context.stream, {block.norm, in, gain, bias, block.norm_epsilon, out});
+}
+
+void embed(const LayerContext& context, const Piece& piece, const LayerWeights& weights) {
+  const StepMemory& memory = context.memory;
+  const Tensor hidden = rows_of(memory.hidden, piece.token, piece.tokens);
+  const bool projected = bool(weights[Matrix::project_in]);
+  const Tensor tokens = projected ? first_rows(memory.embedded, piece.tokens) : hidden;
+  context.ops.embed(context.stream, {.indices = rows_of(memory.ids, piece.token, piece.tokens),
+                                     .table = weights[Matrix::tokens],
+                                     .out = tokens});
+  if (projected)
+    context.ops.linear(context.stream,
+                       {.in = tokens, .parts = {weights[Matrix::project_in]}, .out = hidden});
+  if (context.spec.learned_places)
+    context.ops.embed(context.stream,
+                      {.indices = rows_of(memory.positions, piece.token, piece.tokens),
+                       .offset = context.spec.place_offset,
+                       .table = weights[Matrix::places],
+                       .accumulate = true,
+                       .out = hidden});
+}
+
+void block(const LayerContext& context, const LayerPiece& at, const LayerWeights& weights) {
+  const StepMemory& memory = context.memory;
+  const int64_t t = at.piece.tokens;
+  const Tensor x = rows_of(memory.hidden, at.piece.token, t);
+  const Tensor normed = first_rows(memory.normed, t);
+  const auto norm1 = [&](Tensor out) {
+    normalize(context, x, weights[Vector::norm1_gain], weights[Vector::norm1_bias], out);
+  };
+  const auto norm2 = [&](Tensor out) {
+    normalize(context, x, weights[Vector::norm2_gain], weights[Vector::norm2_bias], out);
+  };
+  switch (context.spec.block.order) {
+    case BlockOrder::pre_norm:
+      norm1(normed);
+      attention_forward(context, at, weights, normed, x, x);
+      norm2(normed);
+      feed_forward(context, weights, normed, x, x);
+      break;
+    case BlockOrder::post_norm:
+      attention_forward(context, at, weights, x, x, x);
+      norm1(x);
+      feed_forward(context, weights, x, x, x);
+      norm2(x);
+      break;
+    case BlockOrder::parallel: {
+      // Both halves read the block's input, so its second norm comes before the first sum.
+      const Tensor normed_ffn = first_rows(memory.normed_ffn, t);
+      norm1(normed);
+      norm2(normed_ffn);
+      attention_forward(context, at, weights, normed, x, x);
+      feed_forward(context, weights, normed_ffn, x, x);
+      break;
+    }
+  }
+}
+
+void head(const LayerContext& context, const GroupStep& group, const LayerWeights& weights) {
+  const StepMemory& memory = context.memory;
+  const auto rows = int64_t(group.outputs.size());
+  Tensor x = first_rows(memory.last, rows);
+  context.ops.gather(context.stream,
+                     {rows_of(memory.outputs, group.first_output, rows), memory.hidden, x});
+  if (context.spec.final_norm) {
+    const Tensor normed = first_rows(memory.last_normed, rows);
+    normalize(context, x, weights[Vector::final_gain], weights[Vector::final_bias], normed);
+    x = normed;
+  }
+  if (weights[Matrix::project_out]) {
+    const Tensor projected = first_rows(memory.last_projected, rows);
+    context.ops.linear(context.stream,
+                       {.in = x, .parts = {weights[Matrix::project_out]}, .out = projected});
+    x = projected;
+  }
+  const Tensor logits = first_rows(memory.logits, rows);
+  context.ops.linear(context.stream, {.in = x, .parts = {weights[Matrix::head]}, .out = logits});
+  context.ops.summarize_logits(
+      context.stream, {logits, first_rows(memory.best, rows), first_rows(memory.lse, rows)});
+}
+
+// Adds the host time of a piece to its kind.
+template <class Work>
+void timed(const LayerContext& context, const Piece& piece, const Work& work) {
+  const auto begin = Clock::now();
+  work();
+  (piece.decode ? context.seconds.decode : context.seconds.prefill) +=
+      std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+}  // namespace
+
+void compute_layer(const LayerContext& context, int stage, const GroupStep& group,
+                   const LayerWeights& weights) {
+  if (stage == 0) {
+    for (const Piece& piece : group.pieces)
+      timed(context, piece, [&] { embed(context, piece, weights); });
+  } else if (stage <= context.spec.layers) {
+    const int32_t layer = stage - 1;
+    const CacheView cache = context.caches.acquire({layer, group.group}, context.stream);
+    for (const Piece& piece : group.pieces)
+      timed(context, piece, [&] { block(context, {piece, group, layer, cache}, weights); });
+  } else {
+    head(context, group, weights);
+  }
+}
+
+}  // namespace hydrant

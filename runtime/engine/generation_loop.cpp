@@ -1,0 +1,183 @@
+#include "runtime/engine/generation_loop.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "runtime/engine/compute_layer.hpp"
+#include "runtime/engine/views.hpp"
+
+namespace hydrant {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The model has no position for the row's next token.
+bool at_context_limit(const ModelSpec& spec, const LiveRow& row) {
+  return row.processed >= spec.max_positions && !passes_context_limit(*row.request);
+}
+
+void remember(LiveRow& row, int32_t id) {
+  if (row.request->sampling.repetition_penalty == 1) return;
+  const auto at = std::lower_bound(row.seen.begin(), row.seen.end(), id);
+  if (at == row.seen.end() || *at != id) row.seen.insert(at, id);
+}
+
+bool contains(const std::vector<int32_t>& ids, int32_t id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+}  // namespace
+
+GenerationLoop::GenerationLoop(const LoopParts& parts, const JobLimits& limits)
+    : parts_(parts),
+      limits_(limits),
+      segments_(size_t(parts.spec.layers)),
+      sampler_(parts.spec.vocab) {
+  step_.reserve(limits);
+  for (LayerSegments& s : segments_) {
+    s.settling.reserve(size_t(limits.places()));
+    s.evicting.reserve(size_t(limits.places()));
+    s.prompts.reserve(most_chunks(limits));
+  }
+  fill_rank_table();
+}
+
+// Rotation by rank is the same in every step.
+void GenerationLoop::fill_rank_table() {
+  const StepMemory& memory = parts_.memory;
+  const RotarySpec& rotary = parts_.spec.block.rotary;
+  if (rotary.dims == 0) return;
+  const std::vector<float> frequency(rotary.inverse_frequency.begin(),
+                                     rotary.inverse_frequency.end());
+  parts_.compute.copy(memory.inverse_frequency.data, frequency.data(),
+                      frequency.size() * sizeof(float));
+  if (limits_.ranks > 0) {
+    for (int32_t rank = 0; rank < limits_.ranks; rank++)
+      memory.rank_places.as<int32_t>()[rank] = rank;
+    parts_.ops.rotary_table(parts_.compute,
+                            {memory.rank_places, memory.inverse_frequency, memory.ranks});
+  }
+  parts_.compute.synchronize();
+}
+
+RunFigures GenerationLoop::run(std::span<const Request> rows, const BatchShape& shape,
+                               const Listener& listener) {
+  figures_ = {};
+  figures_.kv_bytes = parts_.cache.bytes();
+  Batch batch(rows, shape, limits_);
+  while (true) {
+    if (listener.cancelled && listener.cancelled()) {
+      cancel(batch, rows.size(), listener);
+      return figures_;
+    }
+    batch.admit([&](LiveRow& row) {
+      parts_.cache.admit(row.group, row.place, row.request->plans);
+      figures_.prompt_tokens += int64_t(row.request->prompt.size());
+    });
+    if (!batch.plan(step_)) return figures_;
+    run_step(batch, listener);
+  }
+}
+
+void GenerationLoop::run_step(Batch& batch, const Listener& listener) {
+  const auto begin = Clock::now();
+  begin_step();
+  StepSeconds pieces;
+  const int stages = parts_.spec.stages();
+  for (int stage = 0; stage < stages; stage++) {
+    parts_.weights.prefetch((stage + 1) % stages);
+    const LayerWeights weights = parts_.weights.acquire(stage, parts_.compute);
+    const LayerContext context{parts_.spec,   parts_.ops, parts_.compute, parts_.caches,
+                               parts_.memory, step_,      segments_,      pieces};
+    for (size_t g = 0; g < step_.groups.size(); g++) {
+      const GroupStep& group = step_.groups[g];
+      if (group.pieces.empty()) continue;
+      compute_layer(context, stage, group, weights);
+      if (stage == stages - 1) choose(batch, group, listener);
+    }
+    parts_.weights.release(stage, parts_.compute);
+  }
+  // Device time of pieces cannot be told apart from the host, so a step that does both is divided
+  // as its pieces' host time was, which on an inline stream is all of it.
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double decode = step_.prompts.empty() ? 1
+                        : step_.decoded == 0  ? 0
+                                              : pieces.decode / (pieces.decode + pieces.prefill);
+  figures_.decode_seconds += seconds * decode;
+  figures_.prefill_seconds += seconds * (1 - decode);
+  figures_.decode_steps += step_.decoded > 0;
+}
+
+void GenerationLoop::begin_step() {
+  const StepMemory& memory = parts_.memory;
+  for (LayerSegments& s : segments_) {
+    s.settling.clear();
+    s.evicting.clear();
+    s.prompts.clear();
+  }
+  std::copy(step_.ids.begin(), step_.ids.end(), memory.ids.as<int32_t>());
+  std::copy(step_.positions.begin(), step_.positions.end(), memory.positions.as<int32_t>());
+  auto* output = memory.outputs.as<int32_t>();
+  for (const GroupStep& group : step_.groups)
+    for (const StepOutput& o : group.outputs) *output++ = o.token;
+  if (parts_.spec.block.rotary.dims > 0) {
+    const auto tokens = int64_t(step_.ids.size());
+    parts_.ops.rotary_table(parts_.compute,
+                            {first_rows(memory.positions, tokens), memory.inverse_frequency,
+                             first_rows(memory.rotary, tokens)});
+  }
+}
+
+void GenerationLoop::choose(Batch& batch, const GroupStep& group, const Listener& listener) {
+  parts_.compute.synchronize();
+  batch.advance(group);
+  const auto vocab = size_t(parts_.spec.vocab);
+  for (size_t i = 0; i < group.outputs.size(); i++) {
+    const RowLogits logits{{parts_.memory.logits.as<float>() + i * vocab, vocab},
+                           parts_.memory.best.as<int32_t>()[i],
+                           parts_.memory.lse.as<float>()[i]};
+    choose(batch.row(group.group, group.outputs[i].place), logits, listener);
+  }
+}
+
+void GenerationLoop::choose(LiveRow& row, const RowLogits& logits, const Listener& listener) {
+  const Request& request = *row.request;
+  std::vector<TokenChoice>& tokens = row.completion.tokens;
+  if (!std::isfinite(logits.lse)) {
+    row.completion.error = fmt::format("the logits of token {} are not finite", tokens.size());
+    return end_row(row, Finish::failed, listener);
+  }
+  if (listener.on_logits) listener.on_logits(row.index, logits.values);
+  tokens.push_back(sampler_.choose(logits, request, int32_t(tokens.size()), row.seen));
+  figures_.generated_tokens++;
+  const TokenChoice& token = tokens.back();
+  remember(row, token.id);
+  const bool wanted = !listener.on_token || listener.on_token(row.index, token);
+  if (!wanted || contains(request.stop_ids, token.id))
+    end_row(row, Finish::stop, listener);
+  else if (tokens.size() == size_t(request.max_new_tokens) || at_context_limit(parts_.spec, row))
+    end_row(row, Finish::length, listener);
+}
+
+void GenerationLoop::end_row(LiveRow& row, Finish how, const Listener& listener) {
+  Completion completion = std::move(row.completion);
+  completion.finish = how;
+  if (row.request->report_kept)
+    for (int32_t layer = 0; layer < parts_.spec.layers; layer++)
+      completion.kept.push_back(
+          parts_.cache.kept(parts_.compute, layer, row.group, row.place, row.processed));
+  row.request = nullptr;
+  if (listener.on_done) listener.on_done(row.index, std::move(completion));
+}
+
+void GenerationLoop::cancel(Batch& batch, size_t rows, const Listener& listener) {
+  for (LiveRow& row : batch.places())
+    if (row.request) end_row(row, Finish::cancelled, listener);
+  Completion never_begun;
+  never_begun.finish = Finish::cancelled;
+  for (size_t row = batch.begun(); row < rows; row++)
+    if (listener.on_done) listener.on_done(row, Completion(never_begun));
+}
+
+}  // namespace hydrant

@@ -1,0 +1,90 @@
+#include "runtime/engine/generator.hpp"
+
+#include <optional>
+
+#include "runtime/base/error.hpp"
+#include "runtime/engine/check_request.hpp"
+#include "runtime/engine/generation_loop.hpp"
+#include "runtime/engine/resident_feed.hpp"
+
+namespace hydrant {
+namespace {
+
+KvShape kv_shape(const ModelSpec& spec, const JobLimits& limits, DType dtype) {
+  return {limits.groups,       limits.rows_per_group, spec.block.kv_heads,
+          spec.block.head_dim, limits.slots,          dtype};
+}
+
+void check_shape(const BatchShape& shape) {
+  const auto need = [](int32_t value, std::string_view key) {
+    if (value < 1) fail(Fault::bad_config, "batch.{} is {}, must be at least 1", key, value);
+  };
+  need(shape.rows_per_group, "rows_per_group");
+  need(shape.groups, "groups");
+  need(shape.prefill_chunk, "prefill_chunk");
+  need(shape.prefill_tokens, "prefill_tokens");
+}
+
+// The memory of one job. Kept for the next one if that has the same limits.
+struct Workspace {
+  Workspace(Device& device, const ModelSpec& spec, const JobLimits& job, DType kv_dtype)
+      : limits(job),
+        cache(device, kv_shape(spec, limits, kv_dtype)),
+        memory(device, spec, limits, kv_dtype) {}
+
+  JobLimits limits;
+  KvCache cache;
+  StepMemory memory;
+};
+
+}  // namespace
+
+struct Generator::State {
+  Device& device;
+  const ModelSpec& spec;
+  WeightFeed& weights;
+  BatchShape shape;
+  DType kv_dtype;
+  std::unique_ptr<Workspace> workspace;
+
+  JobLimits limits(std::span<const Request> rows) const {
+    for (size_t i = 0; i < rows.size(); i++) check_request(spec, rows[i], i);
+    return job_limits(spec, rows, shape);
+  }
+};
+
+Generator::Generator(Device& device, const ModelSpec& spec, WeightFeed& weights, BatchShape shape,
+                     DType kv_dtype)
+    : state_(new State{device, spec, weights, shape, kv_dtype, nullptr}) {
+  check_shape(shape);
+}
+
+Generator::~Generator() = default;
+
+MemoryNeed Generator::need(std::span<const Request> rows) const {
+  const State& s = *state_;
+  if (rows.empty()) return {};
+  const JobLimits limits = s.limits(rows);
+  const Ops& ops = s.device.ops();
+  return {kv_bytes(kv_shape(s.spec, limits, s.kv_dtype), ops),
+          StepMemory::bytes(ops, s.spec, limits, s.kv_dtype)};
+}
+
+RunFigures Generator::run(std::span<const Request> rows, const Listener& listener) {
+  State& s = *state_;
+  if (rows.empty()) return {};
+  const JobLimits limits = s.limits(rows);
+  if (!s.workspace || s.workspace->limits != limits) {
+    s.workspace.reset();  // the old one's memory goes before the new one's comes
+    s.workspace = std::make_unique<Workspace>(s.device, s.spec, limits, s.kv_dtype);
+  }
+  Workspace& work = *s.workspace;
+  // A lane of its own for each run: a failure stays with the lane it happened on.
+  const std::unique_ptr<Stream> compute = s.device.make_stream("compute", /*inline_work=*/true);
+  ResidentCaches caches(s.device.ops(), work.cache);
+  GenerationLoop loop(
+      {s.device.ops(), s.spec, s.weights, caches, work.cache, work.memory, *compute}, work.limits);
+  return loop.run(rows, s.shape, listener);
+}
+
+}  // namespace hydrant

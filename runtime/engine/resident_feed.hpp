@@ -1,0 +1,34 @@
+// Both feeds when everything stays on the device: nothing moves, nobody waits.
+#pragma once
+#include "runtime/engine/feed.hpp"
+#include "runtime/kv/kv_cache.hpp"
+#include "runtime/model/load_weights.hpp"
+
+namespace hydrant {
+
+class ResidentWeights final : public WeightFeed {
+ public:
+  explicit ResidentWeights(const ModelWeights& weights) : weights_(weights) {}  // must outlive this
+  void prefetch(int) override {}
+  LayerWeights acquire(int stage, Stream&) override { return weights_.stage(stage); }
+  void release(int, Stream&) override {}
+
+ private:
+  const ModelWeights& weights_;
+};
+
+// Rows are moved within their home by the lane that computed them, so no edge is needed.
+class ResidentCaches final : public CacheFeed {
+ public:
+  ResidentCaches(Ops& ops, const KvCache& cache) : ops_(ops), cache_(cache) {}
+  void prefetch(CacheKey) override {}
+  CacheView acquire(CacheKey key, Stream&) override { return cache_.home(key.layer, key.group); }
+  void commit(CacheKey key, StoreDecodeArgs args, Stream& writer) override;
+  void commit(CacheKey key, StorePromptArgs args, Stream& writer) override;
+
+ private:
+  Ops& ops_;
+  const KvCache& cache_;
+};
+
+}  // namespace hydrant

@@ -1,0 +1,36 @@
+#include "runtime/engine/step.hpp"
+
+namespace hydrant {
+
+// A chunk ends where its prompt ends or where its piece is full.
+size_t most_chunks(const JobLimits& limits) {
+  return size_t(limits.prompts) + size_t(limits.prompt_tokens / limits.chunk_tokens);
+}
+
+void Step::reserve(const JobLimits& limits) {
+  ids.reserve(size_t(limits.step_tokens));
+  positions.reserve(size_t(limits.step_tokens));
+  chunks.reserve(most_chunks(limits));
+  prompts.reserve(size_t(limits.prompts));
+  groups.resize(size_t(limits.groups));
+  for (GroupStep& group : groups) {
+    group.decode.reserve(size_t(limits.rows_per_group));
+    group.outputs.reserve(size_t(limits.rows_per_group));
+    group.pieces.reserve(most_chunks(limits) + 1);
+  }
+}
+
+void Step::clear() {
+  ids.clear();
+  positions.clear();
+  chunks.clear();
+  prompts.clear();
+  decoded = prompt_runs = prompt_stats = 0;
+  for (GroupStep& group : groups) {
+    group.decode.clear();
+    group.pieces.clear();
+    group.outputs.clear();
+  }
+}
+
+}  // namespace hydrant

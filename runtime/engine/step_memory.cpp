@@ -1,0 +1,79 @@
+#include "runtime/engine/step_memory.hpp"
+
+#include <algorithm>
+
+#include "runtime/base/aligned.hpp"
+namespace hydrant {
+
+StepMemory::StepMemory(Device& device, const ModelSpec& spec, const JobLimits& limits,
+                       DType kv_dtype) {
+  Arena device_size, host_size;
+  lay_out(device_size, host_size, device.ops(), spec, limits, kv_dtype);
+  device_memory_ = device.allocate(Memory::device, device_size.used(), "activations");
+  host_memory_ = device.allocate(Memory::pinned, host_size.used(), "inputs and logits of a step");
+  Arena on_device(device_memory_), on_host(host_memory_);
+  lay_out(on_device, on_host, device.ops(), spec, limits, kv_dtype);
+}
+
+size_t StepMemory::bytes(const Ops& ops, const ModelSpec& spec, const JobLimits& limits,
+                         DType kv_dtype) {
+  StepMemory measured;
+  Arena device, host;
+  measured.lay_out(device, host, ops, spec, limits, kv_dtype);
+  return device.used() + host.used();
+}
+
+void StepMemory::lay_out(Arena& device, Arena& host, const Ops& ops, const ModelSpec& spec,
+                         const JobLimits& limits, DType kv_dtype) {
+  const BlockSpec& block = spec.block;
+  const int64_t step = limits.step_tokens, piece = limits.piece_tokens;
+  const int64_t rows = limits.rows_per_group, kv_heads = block.kv_heads;
+  const int64_t half = block.rotary.dims / 2;
+  const bool projected = spec.embedding != spec.hidden;
+
+  ids = host.take(DType::i32, {step});
+  positions = host.take(DType::i32, {step});
+  outputs = host.take(DType::i32, {limits.places()});
+  logits = host.take(DType::f32, {rows, spec.vocab});
+  best = host.take(DType::i32, {rows});
+  lse = host.take(DType::f32, {rows});
+
+  hidden = device.take(DType::f32, {step, spec.hidden});
+  if (half > 0) {
+    rotary = device.take(DType::f32, {step, half, 2});
+    inverse_frequency = device.take(DType::f32, {half});
+    if (limits.ranks > 0) {
+      ranks = device.take(DType::f32, {limits.ranks, half, 2});
+      rank_places = host.take(DType::i32, {limits.ranks});
+    }
+  }
+
+  if (projected) embedded = device.take(DType::f32, {piece, spec.embedding});
+  normed = device.take(DType::f32, {piece, spec.hidden});
+  if (block.order == BlockOrder::parallel)
+    normed_ffn = device.take(DType::f32, {piece, spec.hidden});
+  qkv = device.take(DType::f32, {piece, spec.qkv_width()});
+  q = device.take(DType::f32, {piece, block.heads, block.head_dim});
+  attended = device.take(DType::f32, {piece, block.heads, block.head_dim});
+  attention_lse = device.take(DType::f32, {piece, block.heads});
+  if (limits.scored) {
+    const int32_t most = *std::max_element(limits.slots.begin(), limits.slots.end());
+    attention_logits = device.take(
+        DType::f32, {rows, block.heads, align_up(int64_t{most} + 1, int64_t{kRunSlots})});
+  }
+  up = device.take(DType::f32, {piece, int64_t{block.ffn} * (block.gated ? 2 : 1)});
+  if (block.gated) gated = device.take(DType::f32, {piece, block.ffn});
+
+  last = device.take(DType::f32, {rows, spec.hidden});
+  last_normed = device.take(DType::f32, {rows, spec.hidden});
+  if (projected) last_projected = device.take(DType::f32, {rows, spec.embedding});
+
+  prompt_kv.run_bytes = ops.kv_run_bytes(kv_dtype, block.head_dim);
+  prompt_kv.data = static_cast<std::byte*>(
+      device.take_bytes(prompt_kv.run_bytes * size_t(limits.prompt_runs * kv_heads)));
+  prompt_sum = device.take(DType::f32, {limits.prompt_stats * kv_heads});
+  prompt_last = device.take(DType::f32, {limits.prompt_stats * kv_heads});
+  zeros = device.take(DType::f32, {limits.longest_stats * kv_heads});
+}
+
+}  // namespace hydrant

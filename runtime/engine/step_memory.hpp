@@ -1,0 +1,58 @@
+// The working memory of the loop: carved once for a job, nothing is allocated while it runs.
+#pragma once
+#include <cstddef>
+
+#include "runtime/device/device.hpp"
+#include "runtime/engine/limits.hpp"
+
+namespace hydrant {
+
+struct StepMemory {
+  StepMemory(Device& device, const ModelSpec& spec, const JobLimits& limits, DType kv_dtype);
+
+  // Bytes it takes, by the same layout.
+  static size_t bytes(const Ops& ops, const ModelSpec& spec, const JobLimits& limits,
+                      DType kv_dtype);
+
+  // Read and written by the host between steps: pinned.
+  Tensor ids, positions;  // i32 [step tokens]
+  Tensor outputs;         // i32 [places]: last tokens of rows whose logits are wanted
+  Tensor logits;          // [rows per group, vocab]
+  Tensor best, lse;       // i32, f32 [rows per group]
+  Tensor rank_places;     // i32 [ranks]: 0, 1, 2, ...; null unless some row has Positions::cache
+
+  // Of a whole step.
+  Tensor hidden;  // [step tokens, hidden]
+  Tensor rotary;  // [step tokens, dims / 2, 2]; null without rotary embedding
+
+  // Of one piece.
+  Tensor embedded;          // [t, embedding]; null unless embeddings are projected
+  Tensor normed;            // [t, hidden]
+  Tensor normed_ffn;        // [t, hidden]; null unless the block is parallel
+  Tensor qkv;               // [t, qkv width]
+  Tensor q, attended;       // [t, heads, head_dim]
+  Tensor attention_lse;     // [t, heads]
+  Tensor attention_logits;  // f32 [rows per group * heads * most slots]; null when nobody is scored
+  Tensor up;                // [t, ffn or 2 ffn]
+  Tensor gated;             // [t, ffn]; null unless gated
+
+  // Of the rows whose logits are wanted.
+  Tensor last, last_normed;  // [rows per group, hidden]
+  Tensor last_projected;     // [rows per group, embedding]; null unless projected
+
+  // Prompts admitted in one step, one layer of them.
+  KvRuns prompt_kv;                // [runs, kv head] of run_bytes
+  Tensor prompt_sum, prompt_last;  // f32 [stats * kv heads]
+  Tensor zeros;                    // f32 [longest stats * kv heads]
+
+  Tensor inverse_frequency;  // f32 [dims / 2]
+  Tensor ranks;              // [ranks, dims / 2, 2]: rotation by rank, for Positions::cache
+
+ private:
+  void lay_out(Arena& device, Arena& host, const Ops& ops, const ModelSpec& spec,
+               const JobLimits& limits, DType kv_dtype);
+  StepMemory() = default;
+  Buffer device_memory_, host_memory_;
+};
+
+}  // namespace hydrant
