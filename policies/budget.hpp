@@ -27,8 +27,8 @@ std::string to_string(const Amount& amount);  // the inverse
 // What is kept of one layer: regions, or a budget that the policy spreads over those regions that
 // are not given. A share is rounded down, but leaves at least one slot beside the given regions.
 struct Budget {
-  std::optional<Amount> total;
-  std::optional<int64_t> sinks, heavy, recent;
+  std::optional<Amount> total{};
+  std::optional<int64_t> sinks{}, heavy{}, recent{};
 };
 
 struct Choice {
