@@ -1,0 +1,59 @@
+#include "runtime/apps/check_config.hpp"
+
+#include "runtime/apps/cache_choice.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/log.hpp"
+
+namespace hydrant {
+namespace {
+
+void require(const Sources& sources, const char* path, const char* flag) {
+  if (!sources.given(path)) fail(Fault::bad_config, "{}: is needed", flag);
+}
+
+// Exactly one of two keys.
+void require_one(const Sources& sources, const char* a, const char* b) {
+  if (sources.given(a) && sources.given(b))
+    fail(Fault::bad_config, "{}: cannot stand beside {}", sources.name(a), sources.name(b));
+  if (!sources.given(a) && !sources.given(b))
+    fail(Fault::bad_config, "--{}: is needed, or --{}", a, b);
+}
+
+void check_generate(const RunConfig& config, const Sources& sources) {
+  require_one(sources, "prompt", "prompts");
+  const auto unused = [&](const char* path, const char* why) {
+    if (sources.given(path)) log::warning("{} has no effect {}", sources.name(path), why);
+  };
+  if (config.sampling.temperature == 0)
+    for (const char* path : {"sampling.top_k", "sampling.top_p", "sampling.min_p", "seed"})
+      unused(path, "at temperature 0 (greedy)");
+  if (!config.chat) unused("system", "without --chat");
+  if (config.prompt && config.output.empty())
+    for (const char* path : {"logprobs", "report_kept"}) unused(path, "without --output");
+}
+
+void warn_of_keys_of_other_commands(const Sources& sources, Command command) {
+  for (const Key& key : config_keys())
+    if (sources.given(key.path) && !key.commands.has(command))
+      log::warning("{} has no effect on {}", sources.name(key.path), name(command));
+}
+
+}  // namespace
+
+void check_config(const RunConfig& config, const Sources& sources, Command command) {
+  if (command == Command::validate) {
+    cache_choice(config.cache, sources);
+    return;
+  }
+  warn_of_keys_of_other_commands(sources, command);
+  require(sources, "model", command == Command::inspect ? "MODEL" : "--model");
+  if (command == Command::generate) check_generate(config, sources);
+  if (command == Command::score) require_one(sources, "perplexity", "input");
+  if (command == Command::score && config.perplexity.empty() && sources.given("context"))
+    log::warning("{} has no effect without --perplexity", sources.name("context"));
+  if (command == Command::tokenize) require(sources, "input", "--input");
+  if (command == Command::generate || command == Command::score || command == Command::inspect)
+    cache_choice(config.cache, sources);
+}
+
+}  // namespace hydrant

@@ -1,0 +1,137 @@
+#include "runtime/apps/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <iostream>
+#include <map>
+
+#include "runtime/apps/config_file.hpp"
+#include "runtime/apps/json_text.hpp"
+
+namespace hydrant {
+namespace {
+
+struct About {
+  const char* summary;
+  const char* example;
+};
+
+constexpr std::array<About, size_t(Command::count)> kAbout{{
+    {"write text after prompts",
+     "hydrant generate --model SmolLM2-135M-Instruct --policy h2o --budget 20% --prompt 'Once upon a time'\n"
+     "  hydrant generate --model model.gguf --prompts in.jsonl --output out.jsonl --config run.json"},
+    {"log-probabilities of given continuations, token by token through the cache",
+     "hydrant score --model model.gguf --input pairs.jsonl --output scores.jsonl --policy h2o --budget 20%\n"
+     "  hydrant score --model model.gguf --perplexity book.txt --context 1024 --policy h2o --budget 204"},
+    {"texts to token ids",
+     "echo '{\"id\": 1, \"text\": \"Hello\"}' > in.jsonl; hydrant tokenize --model model.gguf --input in.jsonl"},
+    {"what a model is and what memory a run of it takes",
+     "hydrant inspect model.gguf --batch 32 --length 1024 --policy h2o --budget 20%"},
+    {"speed, memory and agreement with the full cache",
+     "hydrant bench --model model.gguf --prompt-len 512 --output-len 512 --batch 1,32 --policy full,h2o "
+     "--budget 20% --repeats 3"},
+    {"check a configuration and print it with all defaults",
+     "hydrant validate run.json"},
+}};
+
+// The flags' texts, once the command line has been understood.
+using Given = std::map<const Key*, std::vector<std::string>>;
+
+std::string group_of(const Key& key) {
+  const size_t dot = key.path.find('.');
+  return dot == key.path.npos ? "Options" : key.path.substr(0, dot);
+}
+
+void add_flags(CLI::App& app, Command command, Given& given) {
+  for (const Key& key : config_keys()) {
+    if (!key.commands.has(command)) continue;
+    CLI::Option* option = nullptr;
+    if (key.value.empty()) {
+      const auto take = [&given, &key](int64_t times) {
+        given[&key] = {times > 0 ? "true" : "false"};
+      };
+      option = app.add_flag_function(key.flag + ",!--no-" + key.flag.substr(2), take, key.help);
+    } else {
+      const CLI::callback_t take = [&given, &key](const CLI::results_t& texts) {
+        given[&key] = texts;
+        return true;
+      };
+      option = app.add_option(key.flag, take, key.help)->option_text(key.value);
+      if (key.repeatable) option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    }
+    option->group(group_of(key));
+  }
+}
+
+// The model of `inspect` stands without a flag.
+void add_model_argument(CLI::App& app, Given& given) {
+  for (const Key& key : config_keys())
+    if (key.path == "model") {
+      const CLI::callback_t take = [&given, &key](const CLI::results_t& texts) {
+        given[&key] = texts;
+        return true;
+      };
+      app.add_option("MODEL", take, key.help);
+    }
+}
+
+[[noreturn]] void refuse_extra(const CLI::App& app, const std::string& extra) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& flag : option->get_lnames()) known.push_back("--" + flag);
+  for (const CLI::App* sub : app.get_subcommands({})) known.push_back(sub->get_name());
+  const std::string word = extra.substr(0, extra.find('='));
+  fail(Fault::bad_config, "{}: unknown {}{}; 'hydrant {}--help' lists what there is", word,
+       extra.front() == '-' ? "flag" : "argument", suggestion(word, known),
+       app.get_parent() ? app.get_name() + " " : "");
+}
+
+}  // namespace
+
+CommandLine parse_command_line(int argc, const char* const* argv) {
+  CLI::App app("Text from large language models whose KV cache is evicted by the H2O policy.",
+               "hydrant");
+  app.set_version_flag("--version", "hydrant " HYDRANT_VERSION);
+  app.allow_extras();
+  app.footer("'hydrant COMMAND --help' lists a command's flags and shows an example.");
+
+  Given given;
+  std::string config_file;
+  std::array<CLI::App*, size_t(Command::count)> subs{};
+  for (size_t c = 0; c < subs.size(); c++) {
+    CLI::App* sub = subs[c] = app.add_subcommand(std::string(name(Command(c))), kAbout[c].summary);
+    add_flags(*sub, Command(c), given);
+    if (Command(c) == Command::inspect) add_model_argument(*sub, given);
+    if (Command(c) == Command::validate)
+      sub->add_option("CONFIG", config_file, "the file to check");
+    else
+      sub->add_option("--config", config_file, "a file with the same words as keys; flags win")
+          ->option_text("FILE.json");
+    sub->allow_extras();
+    sub->footer(std::string("Example:\n  ") + kAbout[c].example);
+  }
+
+  CommandLine line;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    line.exit = app.exit(e, std::cout, std::cerr);
+    return line;
+  } catch (const CLI::ParseError& e) {
+    fail(Fault::bad_config, "{}", e.what());
+  }
+  for (size_t c = 0; c < subs.size(); c++)
+    if (subs[c]->parsed()) line.command = Command(c);
+  for (const CLI::App* parsed : {static_cast<const CLI::App*>(&app), line.command == Command::count ? nullptr : static_cast<const CLI::App*>(subs[size_t(line.command)])})
+    if (parsed && !parsed->remaining().empty()) refuse_extra(*parsed, parsed->remaining().front());
+  if (line.command == Command::count)
+    fail(Fault::bad_config, "a command is needed: generate, score, tokenize, inspect, bench or validate; see 'hydrant --help'");
+  if (line.command == Command::validate && config_file.empty())
+    fail(Fault::bad_config, "CONFIG: the file to check is needed");
+
+  if (!config_file.empty()) read_config_file(config_file, line.config, line.sources);
+  for (const auto& [key, texts] : given) read_flag(*key, texts, line.config, line.sources);
+  return line;
+}
+
+}  // namespace hydrant

@@ -1,0 +1,26 @@
+// Configuration files and flags -> RunConfig, and back to JSON.
+#pragma once
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "runtime/apps/config_keys.hpp"
+#include "runtime/apps/run_config.hpp"
+
+namespace hydrant {
+
+// Reads every key of the document into `config`. Throws bad_config "NAME: cache.heavy: must be ..."
+// for the first key that is unknown (naming the nearest known one), of a wrong type or impossible.
+void read_config(const nlohmann::json& document, const std::string& name, RunConfig& config,
+                 Sources& sources);
+void read_config_file(const std::string& path, RunConfig& config, Sources& sources);
+
+// A flag's text(s).
+void read_flag(const Key& key, const std::vector<std::string>& texts, RunConfig& config,
+               Sources& sources);
+
+// All keys that the command uses, defaults filled in.
+nlohmann::json effective_config(const RunConfig& config, Command command);
+
+}  // namespace hydrant

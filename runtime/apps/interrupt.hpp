@@ -1,0 +1,22 @@
+// Ctrl-C: the first asks a run to end at its next step, the second ends the process.
+#pragma once
+
+namespace hydrant {
+
+inline constexpr int kInterrupted = 130;  // exit code
+
+// From here on SIGINT and SIGTERM set a flag while an Interruptible lives, and end the process with
+// exit code 130 otherwise; SIGPIPE is ignored, so that a closed output is a write error like others.
+void handle_signals();
+bool interrupted();
+
+// While one lives, the code that made it asks interrupted() once a step.
+class Interruptible {
+ public:
+  Interruptible();
+  ~Interruptible();
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+};
+
+}  // namespace hydrant

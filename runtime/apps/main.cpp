@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "runtime/apps/check_config.hpp"
+#include "runtime/apps/command.hpp"
+#include "runtime/apps/command_line.hpp"
+#include "runtime/apps/interrupt.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/log.hpp"
+
+namespace hydrant {
+namespace {
+
+int run(int argc, char** argv) {
+  const CommandLine line = parse_command_line(argc, argv);
+  if (line.exit) return *line.exit;
+  const RunConfig& config = line.config;
+  if (config.quiet) log::set_level(log::Level::none);
+  check_config(config, line.sources, line.command);
+  switch (line.command) {
+    case Command::validate:
+      return run_validate(config, line.sources);
+    default:
+      break;
+  }
+  fail(Fault::internal, "a command that nothing runs");
+}
+
+// One line, whatever the message quotes.
+int report(std::string_view what, Fault fault) {
+  std::string line;
+  for (const char c : what)
+    line += c == '\n' ? "\\n" : static_cast<unsigned char>(c) < 32 ? "?" : std::string(1, c);
+  fmt::print(stderr, "hydrant: error: {}\n", line);
+  return exit_code(fault);
+}
+
+}  // namespace
+}  // namespace hydrant
+
+int main(int argc, char** argv) {
+  using namespace hydrant;
+  handle_signals();
+  try {
+    return run(argc, argv);
+  } catch (const Error& e) {
+    return report(e.what(), e.fault());
+  } catch (const std::bad_alloc&) {
+    return report("not enough memory", Fault::out_of_memory);
+  } catch (const std::exception& e) {
+    return report(e.what(), Fault::internal);
+  }
+}

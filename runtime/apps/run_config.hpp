@@ -1,0 +1,90 @@
+// What one run is asked to do: the same words as JSON keys and as flags. config_keys.cpp gives each
+// its path, flag, rule and meaning; here are only types and defaults.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hydrant {
+
+struct CacheConfig {
+  std::string policy = "full";
+  std::optional<int32_t> heavy, recent, sinks;  // slots
+  std::string budget;  // "": not given; "204" slots, "20%" of prompt + output, "20%p" of the prompt
+  std::string positions = "original";
+  std::string dtype = "auto";
+};
+
+struct BatchConfig {
+  int32_t rows_per_group = 32, groups = 1;
+  int32_t prefill_chunk = 256, prefill_tokens = 8192;
+};
+
+struct SamplingConfig {
+  double temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
+  int32_t top_k = 0;
+};
+
+struct BenchConfig {
+  std::vector<int32_t> prompt_len{512}, output_len{128}, batch{1};
+  std::vector<std::string> policy{"full", "h2o"}, budget{"20%"};
+  int32_t warmup = 1, repeats = 3;
+  bool agreement = true;
+  std::string text, json, csv;  // files
+};
+
+struct InspectConfig {
+  int32_t batch = 1, length = 0;  // 0: the model's limit
+  bool json = false;
+};
+
+struct RunConfig {
+  std::string model;
+  CacheConfig cache;
+  std::string compute_dtype = "auto";
+  BatchConfig batch;
+  SamplingConfig sampling;
+  uint64_t seed = 0;
+  int32_t max_new_tokens = 256;
+  bool ignore_eos = false;
+  std::vector<std::string> stop;
+  std::vector<int32_t> stop_ids;
+  bool chat = false;
+  std::string system;
+  int32_t logprobs = 0;
+  bool report_kept = false;
+
+  std::optional<std::string> prompt;  // its text, "-" for standard input
+  std::string prompts, input, output, perplexity;
+  int32_t context = 0;  // of --perplexity; 0: the model's limit
+
+  int32_t threads = 0;  // 0: all usable cores
+  std::string isa, device;
+  bool quiet = false;
+
+  BenchConfig bench;
+  InspectConfig inspect;
+};
+
+// Where each key that was given came from: path -> what a message calls it ("run.json: cache.heavy"
+// or "--heavy").
+class Sources {
+ public:
+  void add(const std::string& path, std::string called) { given_[path] = std::move(called); }
+  void set_file(std::string name) { file_ = std::move(name); }
+  bool given(const std::string& path) const { return given_.contains(path); }
+  // A key that was not given is missing from the file, if there is one.
+  std::string name(const std::string& path) const {
+    const auto it = given_.find(path);
+    return it != given_.end() ? it->second : file_.empty() ? path : file_ + ": " + path;
+  }
+  const std::map<std::string, std::string>& all() const { return given_; }
+
+ private:
+  std::map<std::string, std::string> given_;
+  std::string file_;
+};
+
+}  // namespace hydrant
