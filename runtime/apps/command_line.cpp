@@ -18,20 +18,25 @@ struct About {
 
 constexpr std::array<About, size_t(Command::count)> kAbout{{
     {"write text after prompts",
-     "hydrant generate --model SmolLM2-135M-Instruct --policy h2o --budget 20% --prompt 'Once upon a time'\n"
-     "  hydrant generate --model model.gguf --prompts in.jsonl --output out.jsonl --config run.json"},
+     "hydrant generate --model SmolLM2-135M-Instruct --policy h2o --budget 20% --prompt 'Once upon "
+     "a time'\n"
+     "  hydrant generate --model model.gguf --prompts in.jsonl --output out.jsonl --config "
+     "run.json"},
     {"log-probabilities of given continuations, token by token through the cache",
-     "hydrant score --model model.gguf --input pairs.jsonl --output scores.jsonl --policy h2o --budget 20%\n"
-     "  hydrant score --model model.gguf --perplexity book.txt --context 1024 --policy h2o --budget 204"},
+     "hydrant score --model model.gguf --input pairs.jsonl --output scores.jsonl --policy h2o "
+     "--budget 20%\n"
+     "  hydrant score --model model.gguf --perplexity book.txt --context 1024 --policy h2o "
+     "--budget 204"},
     {"texts to token ids",
-     "echo '{\"id\": 1, \"text\": \"Hello\"}' > in.jsonl; hydrant tokenize --model model.gguf --input in.jsonl"},
+     "echo '{\"id\": 1, \"text\": \"Hello\"}' > in.jsonl; hydrant tokenize --model model.gguf "
+     "--input in.jsonl"},
     {"what a model is and what memory a run of it takes",
      "hydrant inspect model.gguf --batch 32 --length 1024 --policy h2o --budget 20%"},
     {"speed, memory and agreement with the full cache",
-     "hydrant bench --model model.gguf --prompt-len 512 --output-len 512 --batch 1,32 --policy full,h2o "
+     "hydrant bench --model model.gguf --prompt-len 512 --output-len 512 --batch 1,32 --policy "
+     "full,h2o "
      "--budget 20% --repeats 3"},
-    {"check a configuration and print it with all defaults",
-     "hydrant validate run.json"},
+    {"check a configuration and print it with all defaults", "hydrant validate run.json"},
 }};
 
 // The flags' texts, once the command line has been understood.
@@ -47,10 +52,11 @@ void add_flags(CLI::App& app, Command command, Given& given) {
     if (!key.commands.has(command)) continue;
     CLI::Option* option = nullptr;
     if (key.value.empty()) {
-      const auto take = [&given, &key](int64_t times) {
-        given[&key] = {times > 0 ? "true" : "false"};
+      const auto set = [&given, &key](const char* value) {
+        return [&given, &key, value] { given[&key] = {value}; };
       };
-      option = app.add_flag_function(key.flag + ",!--no-" + key.flag.substr(2), take, key.help);
+      option = app.add_flag_callback(key.flag, set("true"), key.help);
+      app.add_flag_callback("--no-" + key.flag.substr(2), set("false"))->group("");  // not listed
     } else {
       const CLI::callback_t take = [&given, &key](const CLI::results_t& texts) {
         given[&key] = texts;
@@ -122,10 +128,15 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   }
   for (size_t c = 0; c < subs.size(); c++)
     if (subs[c]->parsed()) line.command = Command(c);
-  for (const CLI::App* parsed : {static_cast<const CLI::App*>(&app), line.command == Command::count ? nullptr : static_cast<const CLI::App*>(subs[size_t(line.command)])})
+  for (const CLI::App* parsed :
+       {static_cast<const CLI::App*>(&app),
+        line.command == Command::count ? nullptr
+                                       : static_cast<const CLI::App*>(subs[size_t(line.command)])})
     if (parsed && !parsed->remaining().empty()) refuse_extra(*parsed, parsed->remaining().front());
   if (line.command == Command::count)
-    fail(Fault::bad_config, "a command is needed: generate, score, tokenize, inspect, bench or validate; see 'hydrant --help'");
+    fail(Fault::bad_config,
+         "a command is needed: generate, score, tokenize, inspect, bench or validate; see 'hydrant "
+         "--help'");
   if (line.command == Command::validate && config_file.empty())
     fail(Fault::bad_config, "CONFIG: the file to check is needed");
 

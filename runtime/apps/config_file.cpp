@@ -28,21 +28,18 @@ bool is_section(const std::string& name) {
   return false;
 }
 
-// Known words in the place of `path`: its siblings, or, when none of them is near, all leaf names.
+// The same word where it belongs, or the nearest word in the same place.
 std::string nearest(const std::string& path) {
-  std::set<std::string> siblings, all;
+  const std::string section = section_of(path);
+  std::set<std::string> siblings;
   for (const Key& key : config_keys()) {
-    if (section_of(key.path) == section_of(path)) siblings.insert(key.path);
-    if (section_of(path).empty() && !section_of(key.path).empty())
-      siblings.insert(section_of(key.path));
-    all.insert(key.path);
+    const std::string its_section = section_of(key.path);
+    if (key.path.substr(key.path.find('.') + 1) == path.substr(path.find('.') + 1))
+      return fmt::format(" (did you mean '{}'?)", key.path);
+    if (its_section == section) siblings.insert(key.path);
+    if (section.empty() && !its_section.empty()) siblings.insert(its_section);
   }
-  const std::string near = suggestion(path, siblings);
-  if (!near.empty()) return near;
-  for (const std::string& known : all)  // the right word in the wrong place
-    if (known.substr(known.find('.') + 1) == path.substr(path.find('.') + 1))
-      return fmt::format(" (did you mean '{}'?)", known);
-  return "";
+  return suggestion(path, siblings);
 }
 
 void read_object(const Json& object, const std::string& section, const std::string& name,
@@ -88,7 +85,7 @@ void read_flag(const Key& key, const std::vector<std::string>& texts, RunConfig&
 Json effective_config(const RunConfig& config, Command command) {
   Json document = Json::object();
   for (const Key& key : config_keys()) {
-    if (!key.commands.has(command)) continue;
+    if (command != Command::validate && !key.commands.has(command)) continue;
     Json value = key.write(config);
     if (value.is_null()) continue;
     const std::string section = section_of(key.path);

@@ -20,7 +20,7 @@ void read_config_file(const std::string& path, RunConfig& config, Sources& sourc
 void read_flag(const Key& key, const std::vector<std::string>& texts, RunConfig& config,
                Sources& sources);
 
-// All keys that the command uses, defaults filled in.
+// All keys that the command uses, defaults filled in; for `validate` all that there are.
 nlohmann::json effective_config(const RunConfig& config, Command command);
 
 }  // namespace hydrant

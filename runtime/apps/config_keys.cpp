@@ -12,18 +12,21 @@ namespace {
 
 using enum Command;
 constexpr Commands kAll(generate, score, tokenize, inspect, bench);
-constexpr Commands kRuns(generate, score, bench);   // what computes
+constexpr Commands kRuns(generate, score, bench);            // what computes
 constexpr Commands kSized(generate, score, bench, inspect);  // what needs the shape of a run
 constexpr Commands kRows(generate, score, tokenize);
-constexpr uint64_t kSlots = policy::kMaxSlots, kTokens = 1 << 24, kIds = std::numeric_limits<int32_t>::max();
+constexpr uint64_t kSlots = policy::kMaxSlots, kTokens = 1 << 24,
+                   kIds = std::numeric_limits<int32_t>::max();
 
 bool is_budget(const std::string& text) { return policy::parse_amount(text).has_value(); }
 bool is_policy(const std::string& text) { return policy::policy_named(text).has_value(); }
 
-constexpr const char* kBudgetRule = "slots (204), a share of prompt + output (\"20%\") or of the prompt (\"20%p\")";
+constexpr const char* kBudgetRule =
+    "slots (204), a share of prompt + output (\"20%\") or of the prompt (\"20%p\")";
 
 Key budget() {
-  Key key = kinds::text([](auto& c) -> auto& { return c.cache.budget; }, kBudgetRule, is_budget);
+  Key key = kinds::text(
+      [](auto& c) -> auto& { return c.cache.budget; }, kBudgetRule, is_budget);
   key.read = [inner = key.read](RunConfig& c, const Json& j, const std::string& where) {
     inner(c, j.is_number_unsigned() ? Json(j.dump()) : j, where);
   };

@@ -6,7 +6,8 @@ namespace hydrant {
 inline constexpr int kInterrupted = 130;  // exit code
 
 // From here on SIGINT and SIGTERM set a flag while an Interruptible lives, and end the process with
-// exit code 130 otherwise; SIGPIPE is ignored, so that a closed output is a write error like others.
+// exit code 130 otherwise; SIGPIPE is ignored, so that a closed output is a write error like
+// others.
 void handle_signals();
 bool interrupted();
 

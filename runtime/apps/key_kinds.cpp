@@ -40,7 +40,8 @@ Json comma_list(const std::vector<std::string>& texts, bool numbers) {
 
 uint64_t integer_of(const Json& value, uint64_t low, uint64_t high, const std::string& rule,
                     const std::string& where) {
-  if (!value.is_number_unsigned()) refuse(value, rule, where);
+  if (!value.is_number_unsigned() && !(value.is_number_integer() && value.get<int64_t>() >= 0))
+    refuse(value, rule, where);
   const uint64_t v = value.get<uint64_t>();
   if (v < low || v > high) refuse(value, rule, where);
   return v;

@@ -1,5 +1,3 @@
-#include <iostream>
-
 #include "runtime/apps/command.hpp"
 #include "runtime/apps/config_file.hpp"
 #include "runtime/apps/output.hpp"
@@ -9,7 +7,7 @@ namespace hydrant {
 
 // The file has been read and checked; what is left is to show all of it.
 int run_validate(const RunConfig& config, const Sources&) {
-  Output("").write(effective_config(config, Command::count).dump(2) + "\n");
+  Output("").write(effective_config(config, Command::validate).dump(2) + "\n");
   return 0;
 }
 

@@ -1,0 +1,191 @@
+// Configurations: what is refused, in which words, and what comes back out.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/apps/check_config.hpp"
+#include "runtime/apps/config_file.hpp"
+#include "runtime/apps/json_text.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/file.hpp"
+#include "runtime/base/json.hpp"
+
+using namespace hydrant;
+
+namespace {
+
+// The message that a document is refused with, "" if it is not.
+std::string refusal(const std::string& document) {
+  RunConfig config;
+  Sources sources;
+  sources.set_file("run.json");
+  try {
+    read_config(parse_json(document, "run.json", Fault::bad_config), "run.json", config, sources);
+    check_config(config, sources, Command::validate);
+  } catch (const Error& e) {
+    CHECK(e.fault() == Fault::bad_config);
+    return e.what();
+  }
+  return "";
+}
+
+struct Wrong {
+  const char *document, *path, *rule;
+};
+
+}  // namespace
+
+TEST_CASE("every wrong configuration is refused with its path and the rule it breaks") {
+  const auto wrong = GENERATE(values<Wrong>({
+      {R"([1, 2])", "run.json:", "must be an object"},
+      {R"({"cache": {"recnt": 4}})", "run.json: cache.recnt:", "did you mean 'cache.recent'"},
+      {R"({"cahce": {"recent": 4}})", "run.json: cahce:", "did you mean 'cache'"},
+      {R"({"recent": 4})", "run.json: recent:", "did you mean 'cache.recent'"},
+      {R"({"cache": {"threads": 4}})", "run.json: cache.threads:", "did you mean 'threads'"},
+      {R"({"zzzzzzzz": 1})", "run.json: zzzzzzzz:", "unknown key"},
+      {R"({"cache": 4})", "run.json: cache:", "must be an object"},
+      {R"({"cache": {"policy": "h20"}})", "run.json: cache.policy:", "one of full, local, sinks"},
+      {R"({"cache": {"policy": 3}})", "run.json: cache.policy:", "not 3"},
+      {R"({"cache": {"policy": "h2o", "heavy": -3, "recent": 8}})",
+       "run.json: cache.heavy:", "an integer from 0"},
+      {R"({"cache": {"policy": "h2o", "heavy": 2.5, "recent": 8}})",
+       "run.json: cache.heavy:", "an integer"},
+      {R"({"cache": {"policy": "h2o", "heavy": "4", "recent": 8}})",
+       "run.json: cache.heavy:", "not \"4\""},
+      {R"({"cache": {"policy": "h2o", "heavy": 99999999999999999999, "recent": 8}})",
+       "run.json: cache.heavy:", "an integer"},
+      {R"({"cache": {"policy": "h2o", "heavy": null, "recent": 8}})",
+       "run.json: cache.heavy:", "not null"},
+      {R"({"cache": {"policy": "h2o", "heavy": 0, "recent": 0}})",
+       "run.json: cache.recent:", "at least one slot"},
+      {R"({"cache": {"policy": "h2o"}})", "run.json: cache.budget:", "needs it"},
+      {R"({"cache": {"policy": "full", "heavy": 4}})", "run.json: cache.heavy:", "no such region"},
+      {R"({"cache": {"policy": "local", "heavy": 4, "recent": 4}})",
+       "run.json: cache.heavy:", "it has recent"},
+      {R"({"cache": {"policy": "full", "budget": "20%"}})",
+       "run.json: cache.budget:", "keeps everything"},
+      {R"({"cache": {"policy": "h2o", "heavy": 4, "recent": 4, "sinks": 1, "budget": 9}})",
+       "run.json: cache.budget:", "beside all of"},
+      {R"({"cache": {"policy": "h2o", "heavy": 40, "budget": 9}})",
+       "run.json: cache.budget:", "cannot hold the 40"},
+      {R"({"cache": {"policy": "h2o", "budget": "0%"}})", "run.json: cache.budget:", "share"},
+      {R"({"cache": {"policy": "h2o", "budget": "120%"}})", "run.json: cache.budget:", "share"},
+      {R"({"cache": {"policy": "h2o", "budget": "20 %"}})", "run.json: cache.budget:", "share"},
+      {R"({"cache": {"policy": "h2o", "budget": -1}})", "run.json: cache.budget:", "slots"},
+      {R"({"cache": {"positions": "rank"}})", "run.json: cache.positions:", "original, cache"},
+      {R"({"cache": {"dtype": "int8"}})", "run.json: cache.dtype:", "auto, f32, f16, bf16"},
+      {R"({"compute": {"dtype": "f16"}})", "run.json: compute.dtype:", "auto, f32"},
+      {R"({"batch": {"rows_per_group": 0}})", "run.json: batch.rows_per_group:", "from 1"},
+      {R"({"batch": {"groups": 1.0}})", "run.json: batch.groups:", "an integer"},
+      {R"({"batch": {"prefill_chunk": true}})", "run.json: batch.prefill_chunk:", "not true"},
+      {R"({"sampling": {"temperature": -0.1}})", "run.json: sampling.temperature:", "at least 0"},
+      {R"({"sampling": {"temperature": "hot"}})", "run.json: sampling.temperature:", "a number"},
+      {R"({"sampling": {"top_p": 0}})", "run.json: sampling.top_p:", "above 0"},
+      {R"({"sampling": {"top_p": 1.01}})", "run.json: sampling.top_p:", "at most 1"},
+      {R"({"sampling": {"repetition_penalty": 0}})",
+       "run.json: sampling.repetition_penalty:", "above 0"},
+      {R"({"seed": -1})", "run.json: seed:", "an integer from 0"},
+      {R"({"seed": 18446744073709551616})", "run.json: seed:", "18446744073709551615"},
+      {R"({"max_new_tokens": 0})", "run.json: max_new_tokens:", "from 1"},
+      {R"({"ignore_eos": 1})", "run.json: ignore_eos:", "true or false"},
+      {R"({"stop": "text"})", "run.json: stop:", "a list"},
+      {R"({"stop": [""]})", "run.json: stop:", "non-empty"},
+      {R"({"stop_ids": [-1]})", "run.json: stop_ids:", "from 0"},
+      {R"({"logprobs": 21})", "run.json: logprobs:", "to 20"},
+      {R"({"threads": 5000})", "run.json: threads:", "to 1024"},
+      {R"({"isa": "sse9"})", "run.json: isa:", "generic, avx2"},
+      {R"({"model": ""})", "run.json: model:", "path"},
+      {R"({"bench": {"batch": []}})", "run.json: bench.batch:", "non-empty list"},
+      {R"({"bench": {"batch": [0]}})", "run.json: bench.batch:", "from 1"},
+      {R"({"bench": {"policy": ["h20"]}})", "run.json: bench.policy:", "policies"},
+      {R"({"seed": 1, "seed": 2})", "run.json:", "stands twice"},
+      {R"({"seed": NaN})", "run.json:", "not JSON"},
+      {R"({"sampling": {"temperature": 1e999}})", "run.json:", "not JSON"},
+      {R"({"seed": 1)", "run.json:", "not JSON"},
+      {"", "run.json:", "not JSON"},
+      {"{\"model\": \"\xff\"}", "run.json:", "not JSON"},
+  }));
+  CAPTURE(wrong.document);
+  const std::string message = refusal(wrong.document);
+  CHECK_THAT(message, Catch::StartsWith(wrong.path));
+  CHECK_THAT(message, Catch::Contains(wrong.rule));
+  CHECK(message.find('\n') == std::string::npos);
+}
+
+TEST_CASE("deep nesting is refused, not followed") {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  CHECK_THAT(refusal(deep), Catch::Contains("nested deeper"));
+}
+
+TEST_CASE("the effective configuration is a configuration that says the same") {
+  const std::string document = R"({"cache": {"policy": "h2o", "budget": 204, "sinks": 2,
+      "positions": "cache"}, "seed": 18446744073709551615, "stop": ["\u00e9", "b"],
+      "sampling": {"temperature": 0.7}, "bench": {"batch": [1, 32]}, "prompt": "",
+      "stop_ids": [7]})";
+  RunConfig config, again;
+  Sources sources;
+  read_config(parse_json(document, "a", Fault::bad_config), "a", config, sources);
+  const Json shown = effective_config(config, Command::validate);
+  read_config(shown, "b", again, sources);
+  CHECK(effective_config(again, Command::validate) == shown);
+  CHECK(shown["cache"]["budget"] == "204");
+  CHECK(shown["seed"] == 18446744073709551615u);
+  CHECK(shown["sampling"]["temperature"] == 0.7);
+  CHECK(shown["stop"] == Json({"\u00e9", "b"}));
+  CHECK_FALSE(effective_config(config, Command::generate).contains("bench"));
+}
+
+TEST_CASE("flags mean what their keys mean") {
+  for (const Key& key : config_keys()) {
+    CAPTURE(key.path);
+    std::string words = key.path;  // the flag's words are the key's, or its last ones
+    for (char& c : words)
+      if (c == '_' || c == '.') c = '-';
+    const std::string flag = key.flag.substr(2);
+    CHECK((words == flag || words.ends_with("-" + flag)));
+    CHECK_FALSE(key.help.empty());
+  }
+  RunConfig config;
+  Sources sources;
+  std::map<std::string, const Key*> keys;
+  for (const Key& key : config_keys()) keys[key.path] = &key;
+  read_flag(*keys["bench.batch"], {"1,32"}, config, sources);
+  CHECK(config.bench.batch == std::vector<int32_t>{1, 32});
+  read_flag(*keys["stop"], {"a,b", "c"}, config, sources);
+  CHECK(config.stop == std::vector<std::string>{"a,b", "c"});
+  read_flag(*keys["cache.budget"], {"20%p"}, config, sources);
+  CHECK(config.cache.budget == "20%p");
+  CHECK_THROWS_WITH(read_flag(*keys["bench.batch"], {"1,,2"}, config, sources),
+                    Catch::StartsWith("--batch: must be"));
+  CHECK_THROWS_WITH(read_flag(*keys["sampling.temperature"], {"nan"}, config, sources),
+                    Catch::StartsWith("--temperature: must be"));
+  CHECK_THROWS_WITH(read_flag(*keys["threads"], {"2 "}, config, sources),
+                    Catch::StartsWith("--threads: must be"));
+}
+
+TEST_CASE("a flag's policy sets a file's sizes aside; its own wrong sizes are errors") {
+  RunConfig config;
+  Sources sources;
+  read_config(
+      parse_json(R"({"cache": {"policy": "h2o", "budget": "20%"}})", "f", Fault::bad_config), "f",
+      config, sources);
+  for (const Key& key : config_keys())
+    if (key.path == "cache.policy") read_flag(key, {"full"}, config, sources);
+  CHECK_NOTHROW(check_config(config, sources, Command::validate));
+  for (const Key& key : config_keys())
+    if (key.path == "cache.budget") read_flag(key, {"20%"}, config, sources);
+  CHECK_THROWS_WITH(check_config(config, sources, Command::validate),
+                    Catch::StartsWith("--budget: "));
+}
+
+TEST_CASE("numbers in JSON read back as the same float") {
+  for (const float f : {0.1f, -1.2345678f, 3.4e38f, 1e-45f, -0.0f, 16777217.f}) {
+    const std::string text = exact(f).dump();
+    CHECK(std::strtof(text.c_str(), nullptr) == f);
+    CHECK(float(Json::parse(text).get<double>()) == f);
+  }
+  CHECK_THROWS_AS(exact(std::nanf("")), Error);
+}
