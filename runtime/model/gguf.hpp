@@ -22,8 +22,10 @@ struct GgufTokenizer {
   std::vector<float> scores;
   std::vector<int32_t> types;
   std::vector<std::string> merges;
-  int32_t bos = -1, eos = -1, unknown = -1;
+  int32_t bos = -1, eos = -1, end_of_turn = -1, unknown = -1;
   std::optional<bool> add_bos, add_eos, add_space_prefix;
+
+  std::vector<int32_t> ends() const;  // ids that end a text: eos, and end_of_turn where it differs
 };
 
 struct GgufHeader {

@@ -1,0 +1,157 @@
+// GPT-NeoX and Pythia: partly rotated heads, attention and feed-forward side by side (or one after
+// the other).
+#include <algorithm>
+
+#include "models/registry.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/model/config_reader.hpp"
+#include "runtime/model/rope.hpp"
+#include "runtime/model/source_list.hpp"
+
+namespace hydrant {
+namespace {
+
+// What the two kinds of file call the tensors, without ".weight" and ".bias".
+struct Names {
+  std::string_view tokens, layers, norm1, qkv, out, norm2, up, down, final_norm, head;
+};
+constexpr Names kHuggingFace{"embed_in",          "layers.",
+                             "input_layernorm",   "attention.query_key_value",
+                             "attention.dense",   "post_attention_layernorm",
+                             "mlp.dense_h_to_4h", "mlp.dense_4h_to_h",
+                             "final_layer_norm",  "embed_out"};
+constexpr Names kGguf{"token_embd", "blk.",   "attn_norm", "attn_qkv",    "attn_output",
+                      "ffn_norm",   "ffn_up", "ffn_down",  "output_norm", "output"};
+
+// What both kinds of description lead to.
+void finish(ModelSpec& spec, bool parallel) {
+  spec.family = "gpt_neox";
+  spec.embedding = spec.hidden;
+  BlockSpec& b = spec.block;
+  b.kv_heads = b.heads;
+  b.head_dim = spec.hidden / b.heads;
+  b.order = parallel ? BlockOrder::parallel : BlockOrder::pre_norm;
+  b.mlp_bias = true;
+}
+
+ModelSpec describe_config(const ModelFiles& files) {
+  const ConfigReader config(*files.config, files.description);
+  ModelSpec spec;
+  spec.vocab = config.integer("vocab_size", 1, kMostVocab);
+  spec.hidden = config.integer("hidden_size", 1, kMostWidth);
+  spec.layers = config.integer("num_hidden_layers", 1, kMostLayers);
+  spec.max_positions = config.integer("max_position_embeddings", 1, kMostPositions);
+  spec.tied_head = config.flag_or("tie_word_embeddings", false);
+  spec.eos = config.ids_or("eos_token_id", {2});
+  spec.bos = config.integer_or("bos_token_id", 0, 0, kMostVocab);
+
+  BlockSpec& b = spec.block;
+  b.heads = config.integer("num_attention_heads", 1, kMostHeads);
+  if (spec.hidden % b.heads != 0)
+    config.refuse("num_attention_heads", "not a divisor of hidden_size");
+  finish(spec, config.flag_or("use_parallel_residual", true));
+  b.ffn = config.integer("intermediate_size", 1, kMostWidth);
+  b.norm_epsilon = float(config.positive_or("layer_norm_eps", 1e-5));
+  b.activation = config.activation_or("hidden_act", Activation::gelu);
+  b.qkv_bias = b.out_bias = config.flag_or("attention_bias", true);
+  const double base = config.positive_or("rope_theta", 10000),
+               share = config.positive_or("partial_rotary_factor", 0.25);
+  b.rotary = read_rope(config, b.head_dim,
+                       {.theta = config.positive_or("rotary_emb_base", base),
+                        .share = config.positive_or("rotary_pct", share)});
+  return spec;
+}
+
+ModelSpec describe_gguf(const ModelFiles& files) {
+  const ConfigReader config(*files.config, files.description, "", "gptneox.");
+  const StoredTensor* tokens = files.checkpoint.find("token_embd.weight");
+  if (!tokens) fail(Fault::bad_file, "{}: tensor token_embd.weight is missing", files.description);
+  ModelSpec spec;
+  spec.vocab = int32_t(std::min<int64_t>(tokens->rows, kMostVocab + int64_t{1}));
+  spec.hidden = config.integer("embedding_length", 1, kMostWidth);
+  spec.layers = config.integer("block_count", 1, kMostLayers);
+  spec.max_positions = config.integer("context_length", 1, kMostPositions);
+  spec.tied_head = !files.checkpoint.find("output.weight");
+  spec.eos = files.tokenizer.ends();
+  spec.bos = files.tokenizer.bos;
+
+  BlockSpec& b = spec.block;
+  b.heads = config.integer("attention.head_count", 1, kMostHeads);
+  if (spec.hidden % b.heads != 0)
+    config.refuse("attention.head_count", "not a divisor of embedding_length");
+  finish(spec, config.flag_or("use_parallel_residual", true));
+  b.ffn = config.integer("feed_forward_length", 1, kMostWidth);
+  b.norm_epsilon = float(config.positive("attention.layer_norm_epsilon"));
+  b.activation = Activation::gelu;  // the file does not say; all published models have it
+  b.qkv_bias = files.checkpoint.find("blk.0.attn_qkv.bias");
+  b.out_bias = files.checkpoint.find("blk.0.attn_output.bias");
+  b.rotary = plain_rotary(config.positive_or("rope.freq_base", 10000),
+                          config.integer("rope.dimension_count", 0, b.head_dim));
+  if (config.text_or("rope.scaling.type", "none") != "none")
+    config.refuse("rope.scaling.type", "known is none");
+  return spec;
+}
+
+ModelSpec describe_gpt_neox(const ModelFiles& files) {
+  return files.kind == FileKind::gguf ? describe_gguf(files) : describe_config(files);
+}
+
+// Which rows of the fused tensor are q (part 0), k or v. Hugging Face's files keep a head's q, k
+// and v together; GGUF's keep all heads' q, then all k, then all v.
+std::vector<int32_t> part_rows(const BlockSpec& b, int32_t part, FileKind kind) {
+  std::vector<int32_t> rows;
+  for (int32_t h = 0; h < b.heads; h++)
+    for (int32_t i = 0; i < b.head_dim; i++) {
+      const int32_t run = kind == FileKind::gguf ? part * b.heads + h : h * 3 + part;
+      rows.push_back(run * b.head_dim + i);
+    }
+  return rows;
+}
+
+void add_block(SourceList& list, const ModelSpec& spec, const Names& n, FileKind kind) {
+  const BlockSpec& b = spec.block;
+  const auto weight = [](std::string_view name) { return std::string(name) + ".weight"; };
+  const auto bias = [](std::string_view name) { return std::string(name) + ".bias"; };
+  list.norm(b, Vector::norm1_gain, Vector::norm1_bias, n.norm1, spec.hidden);
+  list.qkv(spec,
+           {{n.qkv, part_rows(b, 0, kind)},
+            {n.qkv, part_rows(b, 1, kind)},
+            {n.qkv, part_rows(b, 2, kind)}},
+           3 * int64_t{spec.hidden});
+  list.matrix(Matrix::out, weight(n.out), spec.hidden, spec.hidden);
+  if (b.out_bias) list.vector(Vector::out_bias, bias(n.out), spec.hidden);
+  list.norm(b, Vector::norm2_gain, Vector::norm2_bias, n.norm2, spec.hidden);
+  list.matrix(Matrix::up, weight(n.up), b.ffn, spec.hidden);
+  list.matrix(Matrix::down, weight(n.down), spec.hidden, b.ffn);
+  list.vector(Vector::up_bias, bias(n.up), b.ffn);
+  list.vector(Vector::down_bias, bias(n.down), spec.hidden);
+}
+
+WeightSources gpt_neox_sources(const ModelSpec& spec, FileKind kind) {
+  const bool gguf = kind == FileKind::gguf;
+  const Names& n = gguf ? kGguf : kHuggingFace;
+  SourceList list(gguf ? std::vector<std::string>{""} : std::vector<std::string>{"gpt_neox.", ""},
+                  {"rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias"});
+  const std::string head = std::string(n.head) + ".weight";
+  list.enter(0);
+  MatrixSource& tokens =
+      list.matrix(Matrix::tokens, std::string(n.tokens) + ".weight", spec.vocab, spec.hidden);
+  if (spec.tied_head) tokens.names.push_back(head);
+  for (int32_t i = 0; i < spec.layers; i++) {
+    list.enter(1 + i, std::string(n.layers) + std::to_string(i) + ".");
+    add_block(list, spec, n, kind);
+  }
+  list.enter(1 + spec.layers);
+  list.norm(spec.block, Vector::final_gain, Vector::final_bias, n.final_norm, spec.hidden);
+  if (!spec.tied_head) list.matrix(Matrix::head, "", spec.vocab, spec.hidden).names = {head};
+  return list.take();
+}
+
+}  // namespace
+
+const ModelFamily& gpt_neox_family() {
+  static constexpr ModelFamily kFamily{"gpt_neox", "gptneox", describe_gpt_neox, gpt_neox_sources};
+  return kFamily;
+}
+
+}  // namespace hydrant

@@ -1,0 +1,61 @@
+#include "runtime/model/checkpoint.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/error.hpp"
+
+namespace hydrant {
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+std::string printable(std::string_view name) {
+  constexpr size_t kLongest = 100;
+  std::string text(name.substr(0, kLongest));
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  if (name.size() > kLongest) text += "...";
+  return text;
+}
+
+Checkpoint::Checkpoint(std::vector<File> files, std::vector<StoredTensor> tensors)
+    : files_(std::move(files)), tensors_(std::move(tensors)) {
+  std::sort(tensors_.begin(), tensors_.end(),
+            [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
+  for (size_t i = 1; i < tensors_.size(); i++) {
+    const StoredTensor &a = tensors_[i - 1], &b = tensors_[i];
+    if (a.name == b.name)
+      fail(Fault::bad_file, "{}: tensor {} occurs twice, the other time in {}", path_of(b),
+           printable(b.name), path_of(a));
+  }
+}
+
+const StoredTensor* Checkpoint::find(std::string_view name) const {
+  const auto at = std::lower_bound(
+      tensors_.begin(), tensors_.end(), name,
+      [](const StoredTensor& t, std::string_view wanted) { return t.name < wanted; });
+  return at != tensors_.end() && at->name == name ? &*at : nullptr;
+}
+
+const std::string& Checkpoint::path_of(const StoredTensor& tensor) const {
+  return files_.at(tensor.file).path();
+}
+
+uint64_t Checkpoint::bytes() const {
+  uint64_t sum = 0;
+  for (const StoredTensor& t : tensors_) sum += t.bytes;
+  return sum;
+}
+
+void Checkpoint::read_rows(const StoredTensor& tensor, int64_t first, int64_t count,
+                           std::byte* to) const {
+  ensure(tensor.dtype && first >= 0 && count >= 0 && count <= tensor.rows - first,
+         "rows {} to {} of {}", first, first + count, tensor.name);
+  const auto row = uint64_t(row_bytes(*tensor.dtype, tensor.columns));
+  files_.at(tensor.file)
+      .read(tensor.offset + uint64_t(first) * row, to, size_t(uint64_t(count) * row), tensor.name);
+}
+
+}  // namespace hydrant

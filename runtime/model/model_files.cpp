@@ -1,0 +1,79 @@
+#include "runtime/model/model_files.hpp"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/json.hpp"
+#include "runtime/model/config_reader.hpp"
+#include "runtime/model/family.hpp"
+#include "runtime/model/safetensors.hpp"
+
+namespace hydrant {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kLongestConfig = uint64_t{16} << 20;
+
+ModelFiles open_folder(const std::string& path) {
+  ModelFiles files;
+  files.kind = FileKind::hugging_face;
+  files.path = path;
+  files.description = path + "/config.json";
+  auto config = std::make_shared<const Json>(
+      parse_json(read_text(files.description, kLongestConfig), files.description));
+  const ConfigReader reader(*config, files.description);
+  files.architecture = reader.text("model_type");
+  reader.refuse_if_set({"quantization_config"});
+  files.config = std::move(config);
+
+  const std::string generation = path + "/generation_config.json";
+  std::error_code unreadable;
+  if (fs::exists(generation, unreadable)) {
+    const Json ids = parse_json(read_text(generation, kLongestConfig), generation);
+    const ConfigReader given(ids, generation);
+    if (given.has("eos_token_id")) files.eos = given.ids_or("eos_token_id", {});
+    if (given.has("bos_token_id")) files.bos = given.integer("bos_token_id", 0, kMostVocab);
+  }
+  files.checkpoint = open_safetensors(path);
+  return files;
+}
+
+ModelFiles open_gguf(const std::string& path) {
+  std::vector<File> list;
+  list.emplace_back(path);
+  GgufHeader header = read_gguf_header(list.front());
+  ModelFiles files;
+  files.kind = FileKind::gguf;
+  files.path = files.description = path;
+  const ConfigReader reader(*header.metadata, path);
+  files.architecture = reader.text("general.architecture");
+  if (reader.integer_or("split.count", 1, 0, 1 << 16) > 1)
+    reader.refuse("split.count", "a file in parts, which is not read; merge the parts first");
+  files.config = std::move(header.metadata);
+  files.checkpoint = Checkpoint(std::move(list), std::move(header.tensors));
+  files.tokenizer = std::move(header.tokenizer);
+  return files;
+}
+
+}  // namespace
+
+ModelFiles open_model(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status))
+    fail(Fault::bad_file, "{}: {}", path, error ? error.message() : "no such file or folder");
+  return fs::is_directory(status) ? open_folder(path) : open_gguf(path);
+}
+
+ModelSpec describe(const ModelFamily& family, const ModelFiles& files) {
+  ModelSpec spec = family.describe(files);
+  if (files.eos) spec.eos = *files.eos;
+  if (files.bos) spec.bos = *files.bos;
+  validate(spec, files.description);
+  return spec;
+}
+
+}  // namespace hydrant

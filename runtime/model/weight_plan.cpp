@@ -1,0 +1,140 @@
+#include "runtime/model/weight_plan.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+#include <utility>
+
+#include "runtime/base/aligned.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/device/buffer.hpp"
+
+namespace hydrant {
+namespace {
+
+Activations activations_for(DType format, bool exact_f32) {
+  if (exact_f32) return Activations::f32;
+  if (is_quantised(format)) return Activations::int8;
+  return format == DType::bf16 ? Activations::bf16 : Activations::f32;
+}
+
+std::string_view name_of(Activations a) {
+  return a == Activations::f32 ? "f32" : a == Activations::bf16 ? "bf16" : "int8";
+}
+
+const StoredTensor& find_source(const Checkpoint& checkpoint, const TensorSource& source,
+                                const std::vector<int64_t>& shape) {
+  const StoredTensor* t = nullptr;
+  for (const std::string& candidate : source.names)
+    if (!t) t = checkpoint.find(candidate);
+  if (!t) {
+    const std::string file = checkpoint.files().empty() ? "" : checkpoint.files().front().path();
+    fail(Fault::bad_file, "{}: tensor {} is missing{}", file, source.names.front(),
+         source.names.size() == 1
+             ? ""
+             : fmt::format(" (so is {})",
+                           fmt::join(source.names.begin() + 1, source.names.end(), ", ")));
+  }
+  if (!t->dtype)
+    fail(Fault::bad_file, "{}: tensor {} has type {}, which no weight can have",
+         checkpoint.path_of(*t), t->name, t->type_name);
+  if (t->shape != shape)
+    fail(Fault::bad_file, "{}: tensor {} has shape {}, the model's description asks for {}",
+         checkpoint.path_of(*t), t->name, shape_text(t->shape), shape_text(shape));
+  return *t;
+}
+
+// "a + b", the largest first.
+template <class Key>
+std::string by_size(const std::map<Key, uint64_t>& bytes, std::string_view (*name)(Key)) {
+  std::vector<std::pair<Key, uint64_t>> order(bytes.begin(), bytes.end());
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [key, size] : order)
+    text += (text.empty() ? "" : " + ") + std::string(name(key));
+  return text;
+}
+
+bool ends_with_any(std::string_view name, const std::vector<std::string>& endings) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](const std::string& e) { return name.ends_with(e); });
+}
+
+void warn_of_unused(const Checkpoint& checkpoint, const WeightSources& sources) {
+  std::unordered_set<std::string_view> known;
+  for (const MatrixSource& m : sources.matrices) known.insert(m.names.begin(), m.names.end());
+  for (const VectorSource& v : sources.vectors) known.insert(v.names.begin(), v.names.end());
+  size_t unused = 0;
+  const StoredTensor* first = nullptr;
+  for (const StoredTensor& t : checkpoint.tensors()) {
+    if (known.count(t.name) != 0 || ends_with_any(t.name, sources.ignored)) continue;
+    if (!first) first = &t;
+    unused++;
+  }
+  if (first)
+    log::warning("{}: tensors that the model has no use for: {}, the first is {}",
+                 checkpoint.path_of(*first), unused, printable(first->name));
+}
+
+}  // namespace
+
+WeightPlan plan_weights(const Checkpoint& checkpoint, const ModelSpec& spec,
+                        const WeightSources& sources, const Ops& ops, bool exact_f32) {
+  WeightPlan plan;
+  Arena arena;
+  std::unordered_set<const StoredTensor*> used;
+  std::map<DType, uint64_t> formats;
+  std::map<Activations, uint64_t> activations;
+
+  for (const MatrixSource& source : sources.matrices) {
+    ensure(source.stage >= 0 && source.stage < spec.stages(), "a matrix of stage {}", source.stage);
+    const StoredTensor& t = find_source(checkpoint, source, {source.tensor_rows, source.k});
+    MatrixPlan& m = plan.matrices.emplace_back();
+    m.tensor = &t;
+    m.source = source;
+    m.weight.format = *t.dtype;
+    m.weight.activations = activations_for(*t.dtype, exact_f32);
+    m.weight.n = source.n;
+    m.weight.k = source.k;
+    m.weight.panel_bytes = ops.panel_bytes(*t.dtype, source.k);
+    const size_t bytes = m.weight.panel_bytes * size_t(ceil_div(source.n, kPanelRows));
+    m.offset = arena.used();
+    arena.take_bytes(bytes);
+    used.insert(&t);
+    formats[*t.dtype] += bytes;
+    // A table that is only looked up in is no product; a tied one is the head's weight too.
+    const bool looked_up =
+        source.role == Matrix::places || (source.role == Matrix::tokens && !spec.tied_head);
+    if (!looked_up) activations[m.weight.activations] += bytes;
+  }
+
+  std::map<std::pair<int, Vector>, size_t> placed;  // vectors that have their memory
+  for (const VectorSource& source : sources.vectors) {
+    VectorPlan& v = plan.vectors.emplace_back();
+    v.source = source;
+    if (!source.names.empty()) {
+      v.tensor = &find_source(checkpoint, source, {source.tensor_size});
+      if (is_quantised(*v.tensor->dtype))
+        fail(Fault::bad_file, "{}: tensor {} has type {}, vectors may be f32, f16 or bf16",
+             checkpoint.path_of(*v.tensor), v.tensor->name, v.tensor->type_name);
+      used.insert(v.tensor);
+    }
+    const auto [at, fresh] = placed.emplace(std::pair(source.stage, source.role), arena.used());
+    if (fresh) arena.take_bytes(size_t(source.vector_size) * sizeof(float));
+    v.offset = at->second;
+  }
+
+  plan.bytes = arena.used();
+  for (const StoredTensor* t : used) {
+    plan.stored_bytes += t->bytes;
+    plan.parameters += t->rows * t->columns;
+  }
+  plan.formats = by_size<DType>(formats, name);
+  plan.activations = by_size<Activations>(activations, name_of);
+  warn_of_unused(checkpoint, sources);
+  return plan;
+}
+
+}  // namespace hydrant
