@@ -176,8 +176,8 @@ void check(const AttendDecodeArgs& args) {
   int64_t ranks = 0;
   for (const Segment& s : args.segments) {
     const policy::RowPlan& plan = args.cache.plans[s.place];
-    c.holds(!plan.scored || (args.logits.data && args.lse.data), "{} is missing, but place {} is scored",
-            args.logits.data ? "lse" : "logits", s.place);
+    c.holds(!plan.scored || (args.logits.data && args.lse.data),
+            "{} is missing, but place {} is scored", args.logits.data ? "lse" : "logits", s.place);
     if (plan.positions == policy::Positions::cache)
       ranks = std::max(ranks, int64_t{plan.slots.live_rows(s.first)});
   }
@@ -189,11 +189,9 @@ void check(const SettleArgs& args) {
   c.heads(args.shape);
   cache_fits(c, args.cache, args.shape);
   c.holds(args.cache.victim != nullptr, "cache has no victims");
-  int64_t tokens = args.logits ? args.logits.shape[0] : 0;
-  c.optional("logits", args.logits, f32, {tokens, args.shape.heads, args.cache.slots});
-  c.optional("lse", args.lse, f32, {tokens, args.shape.heads});
-  for (const Segment& s : args.segments)
-    if (!args.logits) tokens = std::max(tokens, int64_t{s.token} + s.count);
+  int64_t tokens = args.logits.shape[0];
+  if (!args.logits)
+    for (const Segment& s : args.segments) tokens = std::max(tokens, int64_t{s.token} + s.count);
   c.decode_segments(args.segments, tokens, args.cache);
   for (const Segment& s : args.segments)
     c.holds(!args.cache.plans[s.place].scored || (args.logits && args.lse && args.cache.score),
@@ -201,6 +199,8 @@ void check(const SettleArgs& args) {
             !args.logits ? "logits are"
             : !args.lse  ? "lse is"
                          : "the cache's scores are");
+  c.optional("logits", args.logits, f32, {tokens, args.shape.heads, args.cache.slots});
+  c.optional("lse", args.lse, f32, {tokens, args.shape.heads});
 }
 
 void check(const StoreDecodeArgs& args) {
