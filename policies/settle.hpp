@@ -9,7 +9,7 @@ namespace hydrant::policy {
 
 // A slot that may leave. row -1: nobody.
 struct Victim {
-  float keep = 0;
+  float keep = std::numeric_limits<float>::infinity();
   int32_t position = 0, row = -1;
 };
 
@@ -49,8 +49,11 @@ HD constexpr Victim weakest(const SlotLayout& slots, int32_t position, int32_t l
   if (leaving % lanes == lane)
     victim = {P::keep(score[leaving], true), positions[leaving], leaving};
   const int32_t first = slots.sinks + (lane + lanes - slots.sinks % lanes) % lanes;
-  for (int32_t row = first; row < slots.ring_begin(); row += lanes)
-    victim = weaker(victim, {P::keep(score[row], false), positions[row], row});
+  for (int32_t row = first; row < slots.ring_begin(); row += lanes) {
+    const float keep = P::keep(score[row], false);
+    if (keep > victim.keep) continue;  // most rows: a branch beats three selects
+    victim = weaker(victim, {keep, positions[row], row});
+  }
   return victim;
 }
 

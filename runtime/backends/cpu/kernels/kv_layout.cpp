@@ -82,6 +82,18 @@ void copy_words(const std::byte* from, std::byte* to, size_t stride, int32_t cou
   for (size_t at = 0; count > 0; count--, at += stride) store(to + at, load<Word>(from + at));
 }
 
+// One half of each of `count` 32-bit words, the other half staying as it is: vectors of words,
+// where 16-bit stores would go one by one.
+void copy_halves(const std::byte* from, size_t from_odd, std::byte* to, size_t to_odd,
+                 int32_t count) {
+  const uint32_t from_shift = uint32_t(from_odd) * 16, to_shift = uint32_t(to_odd) * 16;
+  const uint32_t stays = to_odd ? 0x0000ffffu : 0xffff0000u;
+  for (size_t at = 0; count > 0; count--, at += sizeof(uint32_t)) {
+    const uint32_t half = load<uint32_t>(from + at) >> from_shift & 0xffffu;
+    store(to + at, (load<uint32_t>(to + at) & stays) | half << to_shift);
+  }
+}
+
 std::byte* writable(const std::byte* head) { return const_cast<std::byte*>(head); }
 
 }  // namespace
@@ -130,7 +142,8 @@ void copy_value(const KvLayout& layout, const std::byte* from_head, int64_t from
   const Strided from = value_at(layout, writable(from_head), from_slot),
                 to = value_at(layout, to_head, to_slot);
   if (layout.dtype == DType::bf16)
-    copy_words<uint16_t>(from.at, to.at, from.outer, layout.head_dim);
+    copy_halves(from.at - from_slot % 2 * 2, size_t(from_slot % 2), to.at - to_slot % 2 * 2,
+                size_t(to_slot % 2), layout.head_dim);
   else
     std::memmove(to.at, from.at, size_t(layout.head_dim) * layout.element_bytes());
 }
