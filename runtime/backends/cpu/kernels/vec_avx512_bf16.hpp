@@ -17,6 +17,7 @@ struct Pair {
 inline Pair make_pair(float even, float odd) {
   return {uint32_t{f32_to_bf16(even)} | uint32_t{f32_to_bf16(odd)} << 16};
 }
+inline void store_pairs(Pair* to, Lanes a) { store_bf16(to, a); }
 inline Pairs load_pairs(const void* p) { return {_mm512_loadu_si512(p)}; }
 using avx512::broadcast;
 inline Pairs broadcast(Pair x) { return {_mm512_set1_epi32(int(x.both))}; }

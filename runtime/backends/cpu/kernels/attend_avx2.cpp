@@ -1,0 +1,17 @@
+#include "runtime/backends/cpu/kernels/attend_paths.hpp"
+#include "runtime/backends/cpu/kernels/vec_avx2.hpp"
+
+#include "runtime/backends/cpu/kernels/begin_avx2.inc"
+namespace hydrant::cpu::avx2 {
+namespace {
+constexpr int kSums = 6;  // accumulators of 16 lanes that fit the registers
+}  // namespace
+#include "runtime/backends/cpu/kernels/attend_tiles.inl"
+
+#include "runtime/backends/cpu/kernels/attend_decode.inl"
+
+#include "runtime/backends/cpu/kernels/attend_prompt.inl"
+
+const AttendKernels attend_kernels = {decode_part, decode_merge, prompt_tile, column_block};
+}  // namespace hydrant::cpu::avx2
+#include "runtime/backends/cpu/kernels/end.inc"

@@ -1,0 +1,66 @@
+#include "test/ops/attend_prompt_cases.hpp"
+
+#include <algorithm>
+
+namespace hydrant::test {
+
+std::vector<int32_t> PromptRun::chunks(int32_t chunk) const {
+  std::vector<int32_t> sizes;
+  for (int32_t done = 0; done < length; done += sizes.back())
+    sizes.push_back(std::min(chunk, length - done));
+  return sizes;
+}
+
+PromptRun::Result PromptRun::run(cpu::Isa isa, int threads,
+                                 const std::vector<int32_t>& sizes) const {
+  const HeadShape shape = home.shape();
+  Result r;
+  r.out.assign(q.size(), -1);
+  r.lse.assign(size_t(length * shape.heads), -1);
+  // one more than needed between the heads, to see that nobody writes there
+  const int32_t stride = length + 1;
+  std::vector<float> sum(size_t(shape.kv_heads * stride), 0), last(sum.size(), -1);
+  cpu::ThreadPool pool(threads);
+  cpu::AttendScratch attend, summarize;
+  int32_t first = 0;
+  for (const int32_t count : sizes) {
+    PromptSegment p;
+    p.segment = {0, first, count, 0};
+    p.kv = home.row(0);
+    p.sum = sum.data();
+    p.last = last.data();
+    p.length = length;
+    p.stats_stride = stride;
+    const PromptSegment segments[] = {p};
+    const size_t row = size_t(first * shape.heads);
+    const Shape vectors{count, shape.heads, shape.head_dim}, numbers{count, shape.heads};
+    AttendPromptArgs a;
+    a.q = {q.data() + row * size_t(shape.head_dim), DType::f32, vectors};
+    a.shape = shape;
+    a.segments = segments;
+    a.dtype = home.layout().dtype;
+    a.scale = scale;
+    a.out = {r.out.data() + row * size_t(shape.head_dim), DType::f32, vectors};
+    a.lse = {r.lse.data() + row, DType::f32, numbers};
+    cpu::attend_prompt(pool, isa, a, attend);
+    cpu::summarize_prompt(pool, isa, {a.q, a.lse, shape, segments, a.dtype, scale}, summarize);
+    first += count;
+  }
+  for (int32_t h = 0; h < shape.kv_heads; h++) {
+    const auto at = [&](std::vector<float>& v) { return v.begin() + h * stride; };
+    r.columns.sum.insert(r.columns.sum.end(), at(sum), at(sum) + length);
+    r.columns.last.insert(r.columns.last.end(), at(last), at(last) + length);
+    if (at(sum)[length] != 0 || at(last)[length] != -1) r.columns.sum.clear();  // overrun
+  }
+  r.attend_bytes = attend.bytes();
+  r.summarize_bytes = summarize.bytes();
+  return r;
+}
+
+std::vector<double> PromptRun::query(int32_t position, int32_t head) const {
+  const auto d = home.shape().head_dim;
+  const auto at = q.begin() + (position * home.shape().heads + head) * d;
+  return {at, at + d};
+}
+
+}  // namespace hydrant::test

@@ -1,0 +1,170 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "test/ops/attend_prompt_cases.hpp"
+
+using namespace hydrant;
+using namespace hydrant::cpu;
+using namespace hydrant::test;
+
+namespace {
+
+// Some query heads of some positions against double precision; `every` keeps the oracle quick.
+void check_out(const PromptRun& prompt, const PromptRun::Result& r, int32_t every) {
+  const HeadShape shape = prompt.home.shape();
+  for (int32_t n = 0; n < prompt.length; n += n + every < prompt.length ? every : 1)
+    for (int32_t head = n % shape.heads; head < shape.heads; head += 2) {
+      const int32_t kv_head = head / (shape.heads / shape.kv_heads);
+      std::vector<std::vector<double>> keys, values;
+      for (int32_t slot = 0; slot <= n; slot++) {
+        keys.push_back(prompt.home.key(0, kv_head, slot));
+        values.push_back(prompt.home.value(0, kv_head, slot));
+      }
+      const Answer a = attend_one(prompt.query(n, head), keys, values, double(prompt.scale),
+                                  prompt.home.layout().dtype);
+      const auto row = size_t(n * shape.heads + head), d = size_t(shape.head_dim);
+      INFO("position " << n << " head " << head);
+      REQUIRE(std::fabs(double(r.lse[row]) - a.lse) <= a.lse_bound);
+      for (size_t i = 0; i < d; i++)
+        REQUIRE(std::fabs(double(r.out[row * d + i]) - a.out[i]) <= a.out_bound[i]);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("prompt attention equals double precision for every shape, type and path") {
+  for (const int32_t d : {8, 24, 64, 80, 128})
+    for (const int32_t group : {1, 2, 3, 4, 8})
+      for (const DType dtype : kKvTypes)
+        for (const int32_t length : {1, 2, 17, 61}) {
+          const HeadShape shape{group * 2, 2, d};
+          Home home(dtype, shape, 64);
+          home.put_random(uint32_t(length), 0, length);
+          PromptRun prompt{home, length,
+                           normals(uint32_t(d + group), size_t(length * group * 2 * d)),
+                           1 / std::sqrt(float(d))};
+          for (const Isa isa : usable_isas()) {
+            INFO(name(isa) << " " << name(dtype) << " d " << d << " group " << group << " length "
+                           << length);
+            check_out(prompt, prompt.run(isa, 1, {length}), 7);
+          }
+        }
+}
+
+TEST_CASE("prompts over several key blocks equal double precision") {
+  for (const DType dtype : kKvTypes) {
+    const HeadShape shape{6, 2, 64};
+    Home home(dtype, shape, 640);
+    home.put_random(5, 0, 600);
+    PromptRun prompt{home, 600, normals(6, size_t(600 * 6 * 64), 3), 0.125f};
+    for (const Isa isa : usable_isas()) {
+      if (isa == Isa::generic && dtype != DType::f32) continue;  // emulated: slow
+      INFO(name(isa) << " " << name(dtype));
+      check_out(prompt, prompt.run(isa, 2, {600}), 97);
+    }
+  }
+}
+
+TEST_CASE("a prompt's bits do not depend on its chunks or the threads") {
+  for (const DType dtype : kKvTypes)
+    for (const int32_t group : {1, 3, 4})
+      for (const Isa isa : usable_isas()) {
+        const HeadShape shape{group * 2, 2, 24};
+        const int32_t length = isa == Isa::generic ? 70 : 270;
+        Home home(dtype, shape, 304);
+        home.put_random(7, 0, length);
+        PromptRun prompt{home, length, normals(8, size_t(length * group * 2 * 24), 2), 0.2f};
+        const auto whole = prompt.run(isa, 1, {length});
+        REQUIRE(whole.columns.sum.size() == size_t(2 * length));
+        // one token at a time with one thread only: hundreds of fork-joins of three are slow
+        for (const auto& [chunk, threads] : std::vector<std::pair<int32_t, int>>{
+                 {1, 1}, {7, 2}, {16, 3}, {64, 1}, {64, 3}, {length, 2}, {length, 3}}) {
+          INFO(name(isa) << " " << name(dtype) << " group " << group << " chunk " << chunk
+                         << " threads " << threads);
+          const auto r = prompt.run(isa, threads, prompt.chunks(chunk));
+          REQUIRE(same_bits(r.out, whole.out));
+          REQUIRE(same_bits(r.lse, whole.lse));
+          REQUIRE(same_bits(r.columns.sum, whole.columns.sum));
+          REQUIRE(same_bits(r.columns.last, whole.columns.last));
+        }
+      }
+}
+
+TEST_CASE("what comes later does not exist for a query, whatever its bits") {
+  const int32_t length = 290;
+  for (const DType dtype : kKvTypes)
+    for (const Isa isa : usable_isas())
+      for (const int32_t at : {3, 40, 255, 256, 270}) {
+        const HeadShape shape{3, 1, 24};
+        Home home(dtype, shape, 304), broken(dtype, shape, 304);
+        home.put_random(7, 0, length);
+        broken.put_random(7, 0, length);
+        const std::vector<float> nan(24, NAN), inf(24, std::numeric_limits<float>::infinity());
+        broken.put(0, 0, at, nan.data(), inf.data());
+        const auto q = normals(8, size_t(length * 3 * 24));
+        const auto clean = PromptRun{home, length, q}.run(isa, 2, {length});
+        const auto r = PromptRun{broken, length, q}.run(isa, 2, {length});
+        INFO(name(isa) << " " << name(dtype) << " NaN at " << at);
+        const auto before = [&](const std::vector<float>& all, size_t size) {
+          return std::vector<float>(all.begin(), all.begin() + std::ptrdiff_t(size_t(at) * size));
+        };
+        CHECK(same_bits(before(r.out, 72), before(clean.out, 72)));
+        CHECK(same_bits(before(r.lse, 3), before(clean.lse, 3)));
+        for (size_t row = size_t(at) * 3; row < r.lse.size(); row++)
+          if (!std::isnan(r.lse[row])) FAIL("row " << row << " does not see the NaN");
+      }
+}
+
+TEST_CASE("segments of one step do not touch each other") {
+  const HeadShape shape{4, 2, 64};
+  for (const Isa isa : usable_isas()) {
+    Home home(DType::bf16, shape, 80, 3);
+    const int32_t lengths[] = {70, 1, 33};
+    std::vector<PromptSegment> segments;
+    std::vector<float> q, out_alone, lse_alone;
+    for (int32_t p = 0, token = 0; p < 3; token += lengths[p], p++) {
+      home.put_random(uint32_t(p), p, lengths[p]);
+      Home own(DType::bf16, shape, 80);
+      own.put_random(uint32_t(p), 0, lengths[p]);
+      const PromptRun alone{own, lengths[p], normals(uint32_t(p), size_t(lengths[p] * 256))};
+      const auto r = alone.run(isa, 1, {lengths[p]});
+      q.insert(q.end(), alone.q.begin(), alone.q.end());
+      out_alone.insert(out_alone.end(), r.out.begin(), r.out.end());
+      lse_alone.insert(lse_alone.end(), r.lse.begin(), r.lse.end());
+      PromptSegment segment;
+      segment.segment = {p, 0, lengths[p], token};
+      segment.kv = home.row(p);
+      segment.length = lengths[p];
+      segments.push_back(segment);
+    }
+    std::vector<float> out(q.size()), lse(lse_alone.size());
+    const AttendPromptArgs args{{q.data(), DType::f32, {104, 4, 64}},
+                                shape,
+                                segments,
+                                DType::bf16,
+                                0.25f,
+                                {out.data(), DType::f32, {104, 4, 64}},
+                                {lse.data(), DType::f32, {104, 4}}};
+    ThreadPool pool(2);
+    AttendScratch scratch;
+    attend_prompt(pool, isa, args, scratch);
+    CHECK(same_bits(out, out_alone));
+    CHECK(same_bits(lse, lse_alone));
+    // never scored: nothing to do, and no statistics to write to
+    summarize_prompt(pool, isa, {args.q, args.lse, shape, segments, DType::bf16, 0.25f}, scratch);
+  }
+}
+
+TEST_CASE("prompt attention takes no more scratch than was foretold, whatever the length") {
+  const HeadShape shape{6, 2, 64};
+  Home home(DType::bf16, shape, 512);
+  home.put_random(1, 0, 512);
+  const PromptRun prompt{home, 512, normals(1, 512 * 384)};
+  const auto r = prompt.run(usable_isas().back(), 2, {512});
+  CHECK(r.attend_bytes <= attend_prompt_bytes(shape, 1, 512, 2));
+  CHECK(r.attend_bytes > attend_prompt_bytes(shape, 1, 512, 2) * 99 / 100);
+  CHECK(r.summarize_bytes == summarize_prompt_bytes(shape, 1, 512, 2));
+  // a byte per token for the list of tiles, nothing that grows with its square
+  CHECK(attend_prompt_bytes(shape, 1, 1 << 20, 2) < r.attend_bytes + (1 << 20));
+}
