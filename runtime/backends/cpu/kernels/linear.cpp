@@ -1,0 +1,257 @@
+#include "runtime/backends/cpu/kernels/linear.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <new>
+
+#include "runtime/backends/cpu/kernels/intrinsics.hpp"
+#include "runtime/backends/cpu/kernels/linear_paths.hpp"
+#include "runtime/base/error.hpp"
+
+namespace hydrant::cpu {
+namespace {
+
+constexpr size_t kKinds = 3;  // of Activations
+constexpr std::array kEveryKind{Activations::f32, Activations::bf16, Activations::int8};
+
+const LinearPath& linear_path(Isa isa) {
+  switch (isa) {
+    case Isa::generic:
+      return generic::linear;
+    case Isa::avx2:
+      return avx2::linear;
+    case Isa::avx512:
+      return avx512::linear;
+    case Isa::avx512_bf16:
+      return avx512_bf16::linear;
+  }
+  fail(Fault::internal, "no such instruction path");
+}
+
+// Index of the shape to cut next from `left` rows: the smallest that takes them all, else the
+// largest, but two equal tiles where they are enough (a small last tile is slow).
+int pick_shape(const LinearShapes& shapes, int64_t left) {
+  int last = 0;
+  while (last < 5 && shapes.rows[last + 1] != 0) last++;
+  for (int i = 0; i <= last; i++)
+    if (left <= shapes.rows[i]) return i;
+  return last > 0 && left <= 2 * shapes.rows[last - 1] ? last - 1 : last;
+}
+
+size_t tile_bytes(const LinearPath& path, Activations kind, int64_t k, int rows) {
+  const size_t row = path.row_bytes_per_block[size_t(kind)] * size_t(ceil_div(k, kBlock));
+  return align_up(row * size_t(rows), size_t{64});
+}
+
+// Calls each(tile) for every tile; returns the bytes of all.
+template <class Each>
+size_t cut_tiles(const LinearPath& path, Activations kind, int64_t t, int64_t k, const Each& each) {
+  const LinearShapes& shapes = path.shapes[size_t(kind)];
+  size_t offset = 0;
+  for (int64_t first = 0; first < t;) {
+    const int shape = pick_shape(shapes, t - first);
+    const int rows = int(std::min<int64_t>(shapes.rows[shape], t - first));
+    each(LinearTile{first, rows, shape, offset});
+    offset += tile_bytes(path, kind, k, shapes.rows[shape]);
+    first += rows;
+  }
+  return offset;
+}
+
+// Up to this many elements of x every thread packs all of them for itself: that costs less than
+// the fork and join between packing and multiplying.
+constexpr int64_t kPrivate = 6144;
+
+bool packs_privately(int threads, int64_t t, int64_t k) {
+  return threads == 1 || t * k <= kPrivate;
+}
+
+struct Part {
+  const Weight* weight;
+  MultiplyTile kernels[6];
+  int64_t first_panel, panels;  // among the panels of all parts
+  int64_t column;
+};
+
+// One call: the parts side by side, the packed x of each kind, and who does which panels.
+class Product {
+ public:
+  Product(ThreadPool& pool, const LinearPath& path, const LinearArgs& args, LinearScratch& scratch);
+  void run();
+
+ private:
+  void pack_all(std::byte* to) const;
+  void prefetch_first(int member) const;
+  void multiply(const std::byte* x, int member) const;
+  void multiply_panels(const std::byte* x, const Part& part, int64_t begin, int64_t end) const;
+  int64_t border(int member) const;
+
+  ThreadPool& pool_;
+  const LinearPath& path_;
+  const LinearArgs& args_;
+  LinearScratch& scratch_;
+  int64_t t_, k_;
+  std::array<Part, 3> parts_{};
+  size_t part_count_ = 0;
+  int64_t panels_ = 0, columns_ = 0;
+  bool used_[kKinds] = {};
+  size_t kind_offset_[kKinds] = {};
+  size_t x_bytes_ = 0;  // of one packed copy of x
+};
+
+Product::Product(ThreadPool& pool, const LinearPath& path, const LinearArgs& args,
+                 LinearScratch& scratch)
+    : pool_(pool),
+      path_(path),
+      args_(args),
+      scratch_(scratch),
+      t_(args.in.shape[0]),
+      k_(args.in.shape[1]) {
+  for (const Weight& w : args.parts) {
+    if (!w) break;
+    Part& part = parts_[part_count_++];
+    part = {&w, {}, panels_, ceil_div(w.n, kPanelRows), columns_};
+    const LinearShapes& shapes = path.shapes[size_t(w.activations)];
+    for (int s = 0; s < 6 && shapes.rows[s] != 0; s++) {
+      part.kernels[s] = path.kernel(w.format, w.activations, s);
+      ensure(part.kernels[s] != nullptr, "linear: {} weights with activations {}", name(w.format),
+             int(w.activations));
+    }
+    panels_ += part.panels;
+    columns_ += w.n;
+    used_[size_t(w.activations)] = true;
+  }
+  for (const Activations kind : kEveryKind) {
+    if (!used_[size_t(kind)]) continue;
+    auto& tiles = scratch.tiles[size_t(kind)];
+    tiles.clear();
+    kind_offset_[size_t(kind)] = x_bytes_;
+    x_bytes_ +=
+        cut_tiles(path, kind, t_, k_, [&](const LinearTile& tile) { tiles.push_back(tile); });
+  }
+}
+
+void Product::pack_all(std::byte* to) const {
+  for (size_t kind = 0; kind < kKinds; kind++) {
+    if (!used_[kind]) continue;
+    for (const LinearTile& tile : scratch_.tiles[kind])
+      path_.pack[kind](args_.in.as<float>() + tile.first * k_, k_, tile.rows,
+                       path_.shapes[kind].rows[tile.shape], to + kind_offset_[kind] + tile.offset);
+  }
+}
+
+// The first panel of a member's part. Cost of a panel: its bytes, or for many rows its products;
+// three bytes are read in about the time in which one row meets one k.
+int64_t Product::border(int member) const {
+  const auto cost = [&](const Part& part) {
+    return double(part.weight->panel_bytes) + 3.0 * double(t_) * double(k_);
+  };
+  double all = 0;
+  for (size_t p = 0; p < part_count_; p++) all += cost(parts_[p]) * double(parts_[p].panels);
+  double left = all * member / pool_.size();
+  for (size_t p = 0; p < part_count_; p++) {
+    const Part& part = parts_[p];
+    const double here = cost(part) * double(part.panels);
+    if (left < here) return part.first_panel + int64_t(left / cost(part) + 0.5);
+    left -= here;
+  }
+  return panels_;
+}
+
+// Memory answers while x is being packed.
+void Product::prefetch_first(int member) const {
+  const int64_t panel = border(member);
+  for (size_t p = 0; p < part_count_; p++) {
+    const Part& part = parts_[p];
+    if (panel < part.first_panel || panel >= part.first_panel + part.panels) continue;
+    const size_t at = size_t(panel - part.first_panel) * part.weight->panel_bytes;
+    const size_t bytes = std::min<size_t>(part.weight->panel_bytes, 2048);
+    for (size_t i = 0; i < bytes; i += 64)
+      _mm_prefetch(static_cast<const char*>(part.weight->panels) + at + i, _MM_HINT_T0);
+  }
+}
+
+// Panels outside, tiles inside: a group of panels stays in the L2 cache while x streams past it.
+void Product::multiply_panels(const std::byte* x, const Part& part, int64_t begin,
+                              int64_t end) const {
+  const Weight& w = *part.weight;
+  const auto kind = size_t(w.activations);
+  const auto& tiles = scratch_.tiles[kind];
+  const int64_t group = tiles.size() == 1 ? kMostTilePanels : 4;
+  const LinearEnd last{
+      args_.bias.as<float>() ? args_.bias.as<float>() + part.column : nullptr,
+      args_.residual.as<float>() ? args_.residual.as<float>() + part.column : nullptr,
+      args_.out.as<float>() + part.column, columns_, args_.after};
+  alignas(64) float sums[kMostTilePanels * kMostTileRows * kPanelRows];
+  for (int64_t panel = begin; panel < end; panel += group) {
+    const int count = int(std::min(group, end - panel));
+    const auto* panels = static_cast<const std::byte*>(w.panels) + size_t(panel) * w.panel_bytes;
+    for (const LinearTile& tile : tiles) {
+      part.kernels[tile.shape](x + kind_offset_[kind] + tile.offset, panels, w.panel_bytes, count,
+                               k_, sums);
+      path_.finish(last, sums, path_.shapes[kind].rows[tile.shape], count, tile.first, tile.rows,
+                   panel * kPanelRows, w.n);
+    }
+  }
+}
+
+void Product::multiply(const std::byte* x, int member) const {
+  const int64_t begin = border(member), end = border(member + 1);
+  for (size_t p = 0; p < part_count_; p++) {
+    const Part& part = parts_[p];
+    multiply_panels(x, part, std::max<int64_t>(begin - part.first_panel, 0),
+                    std::min(end - part.first_panel, part.panels));
+  }
+}
+
+void Product::run() {
+  if (packs_privately(pool_.size(), t_, k_)) {
+    std::byte* x = scratch_.reserve(x_bytes_ * size_t(pool_.size()));
+    pool_.run([&](int member) {
+      std::byte* own = x + x_bytes_ * size_t(member);
+      prefetch_first(member);
+      pack_all(own);
+      multiply(own, member);
+    });
+    return;
+  }
+  std::byte* x = scratch_.reserve(x_bytes_);
+  for (size_t kind = 0; kind < kKinds; kind++) {
+    if (!used_[kind]) continue;
+    const auto& tiles = scratch_.tiles[kind];
+    pool_.each(int64_t(tiles.size()), [&](int64_t i, int) {
+      const LinearTile& tile = tiles[size_t(i)];
+      path_.pack[kind](args_.in.as<float>() + tile.first * k_, k_, tile.rows,
+                       path_.shapes[kind].rows[tile.shape], x + kind_offset_[kind] + tile.offset);
+    });
+  }
+  pool_.run([&](int member) { multiply(x, member); });
+}
+
+}  // namespace
+
+void LinearScratch::Free::operator()(std::byte* p) const { std::free(p); }
+
+std::byte* LinearScratch::reserve(size_t bytes) {
+  if (bytes > bytes_) {
+    data_.reset();
+    bytes_ = 0;
+    data_.reset(static_cast<std::byte*>(std::aligned_alloc(64, align_up(bytes, size_t{64}))));
+    if (!data_) fail(Fault::out_of_memory, "{} bytes for packed activations", bytes);
+    bytes_ = bytes;
+  }
+  return data_.get();
+}
+
+size_t linear_scratch_bytes(Isa isa, int threads, int64_t t, int64_t k, Activations activations) {
+  const size_t copy = cut_tiles(linear_path(isa), activations, t, k, [](const LinearTile&) {});
+  return packs_privately(threads, t, k) ? copy * size_t(threads) : copy;
+}
+
+void linear(ThreadPool& pool, Isa isa, const LinearArgs& args, LinearScratch& scratch) {
+  if (args.in.shape[0] == 0) return;
+  Product(pool, linear_path(isa), args, scratch).run();
+}
+
+}  // namespace hydrant::cpu
