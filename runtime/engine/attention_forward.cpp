@@ -26,25 +26,6 @@ Rotary rotary_of(const LayerContext& context, const Piece& piece) {
   return rotary_of(context, rows_of(context.memory.rotary, piece.token, piece.tokens));
 }
 
-// ---- rows that decode
-
-// Sorts out which rows are scored or evict; returns their parts of the layer's list.
-struct Settled {
-  std::span<const Segment> settling, evicting;
-};
-Settled settled_rows(std::span<const Segment> decode, const CacheView& cache,
-                     LayerSegments& segments) {
-  const size_t settling = segments.settling.size(), evicting = segments.evicting.size();
-  for (const Segment& s : decode) {
-    const policy::RowPlan& plan = cache.plans[s.place];
-    const bool evicts = plan.slots.evicts_at(s.first);
-    if (plan.scored || evicts) segments.settling.push_back(s);
-    if (evicts) segments.evicting.push_back(s);
-  }
-  return {std::span(segments.settling).subspan(settling),
-          std::span(segments.evicting).subspan(evicting)};
-}
-
 void attend_decoding(const LayerContext& context, const LayerPiece& at, ConstTensor qkv, Tensor q,
                      Tensor out) {
   const BlockSpec& block = context.spec.block;
@@ -58,9 +39,12 @@ void attend_decoding(const LayerContext& context, const LayerPiece& at, ConstTen
                                             .cache = at.cache,
                                             .q = q});
 
-  const Settled rows = settled_rows(decode, at.cache, context.segments[size_t(at.layer)]);
-  const bool scored = std::any_of(decode.begin(), decode.end(),
-                                  [&](const Segment& s) { return at.cache.plans[s.place].scored; });
+  bool scored = false, evicts = false;
+  for (const Segment& s : decode) {
+    const policy::RowPlan& plan = at.cache.plans[s.place];
+    scored |= plan.scored;
+    evicts |= plan.slots.evicts_at(s.first);
+  }
   AttendDecodeArgs attend{.q = q,
                           .shape = shape,
                           .segments = decode,
@@ -77,19 +61,16 @@ void attend_decoding(const LayerContext& context, const LayerPiece& at, ConstTen
     attend.lse = first_rows(memory.attention_lse, at.piece.tokens);
   }
   context.ops.attend_decode(context.stream, attend);
-  if (!rows.settling.empty())
+  if (scored || evicts)
     context.ops.settle(context.stream, {.logits = attend.logits,
                                         .lse = attend.lse,
                                         .shape = shape,
-                                        .segments = rows.settling,
+                                        .segments = decode,
                                         .cache = at.cache});
-  if (!rows.evicting.empty())
-    context.caches.commit({at.layer, at.group.group},
-                          StoreDecodeArgs{.segments = rows.evicting, .from = at.cache, .to = {}},
-                          context.stream);
+  context.caches.commit({at.layer, at.group.group},
+                        StoreDecodeArgs{.segments = decode, .from = at.cache, .to = {}},
+                        context.stream);
 }
-
-// ---- prompts
 
 // Where this layer's keys and values of a chunk's prompt are gathered: its home when they fit and
 // are the ones to attend, else the step's room for prompts.
@@ -121,7 +102,7 @@ void attend_prompts(const LayerContext& context, const LayerPiece& at, ConstTens
   const BlockSpec& block = context.spec.block;
   const HeadShape shape = head_shape(block);
   const float scale = attention_scale(block);
-  std::vector<PromptSegment>& list = context.segments[size_t(at.layer)].prompts;
+  std::vector<PromptSegment>& list = context.prompts[size_t(at.layer)];
   const size_t begin = list.size();
   bool scored = false;
   for (size_t i = 0; i < at.piece.segments; i++) {

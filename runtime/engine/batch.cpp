@@ -50,6 +50,7 @@ bool Batch::plan(Step& step) const {
     plan_prompts(step, group);
     group.first_output = outputs;
     outputs += int32_t(group.outputs.size());
+    if (!group.pieces.empty()) step.active.push_back(size_t(g));
   }
   return !step.ids.empty();
 }

@@ -117,6 +117,7 @@ void compute_layer(const LayerContext& context, int stage, const GroupStep& grou
     const CacheView cache = context.caches.acquire({layer, group.group}, context.stream);
     for (const Piece& piece : group.pieces)
       timed(context, piece, [&] { block(context, {piece, group, layer, cache}, weights); });
+    context.caches.release({layer, group.group}, context.stream);
   } else {
     head(context, group, weights);
   }

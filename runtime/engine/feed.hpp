@@ -21,15 +21,23 @@ struct CacheKey {
   int layer = 0, group = 0;
 };
 
+// For each (layer, group) of a step: acquire, at most one commit of rows that decode, one commit of
+// each prompt that ends, release.
 class CacheFeed {
  public:
   virtual ~CacheFeed() = default;
-  virtual void prefetch(CacheKey key) = 0;
+  virtual void prefetch(CacheKey key) = 0;  // starts moving the layer's cache; returns at once
+  // The reader's later work sees the cache, all that was committed before included. The view holds
+  // until release.
   virtual CacheView acquire(CacheKey key, Stream& reader) = 0;
-  // store_cache: the end of a decode step's, or of one prompt's, work on this layer's cache of this
-  // group. `writer` is the lane that computed it; the arguments' `to` is filled in by the feed.
+  // store_cache: takes home what the `writer` lane has computed. The arguments' `to` is filled in
+  // by the feed. What they point to outside the cache is not written by the writer's later work
+  // before the next acquire or finish_step.
   virtual void commit(CacheKey key, StoreDecodeArgs args, Stream& writer) = 0;
   virtual void commit(CacheKey key, StorePromptArgs args, Stream& writer) = 0;
+  virtual void release(CacheKey key, Stream& reader) = 0;  // the last use has been enqueued
+  // The reader's later work finds all that was committed at home.
+  virtual void finish_step(Stream& reader) = 0;
 };
 
 }  // namespace hydrant

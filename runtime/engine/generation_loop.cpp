@@ -32,14 +32,10 @@ bool contains(const std::vector<int32_t>& ids, int32_t id) {
 GenerationLoop::GenerationLoop(const LoopParts& parts, const JobLimits& limits)
     : parts_(parts),
       limits_(limits),
-      segments_(size_t(parts.spec.layers)),
+      prompts_(size_t(parts.spec.layers)),
       sampler_(parts.spec.vocab) {
   step_.reserve(limits);
-  for (LayerSegments& s : segments_) {
-    s.settling.reserve(size_t(limits.places()));
-    s.evicting.reserve(size_t(limits.places()));
-    s.prompts.reserve(most_chunks(limits));
-  }
+  for (auto& segments : prompts_) segments.reserve(most_chunks(limits));
   fill_rank_table();
 }
 
@@ -89,10 +85,10 @@ void GenerationLoop::run_step(Batch& batch, const Listener& listener) {
     parts_.weights.prefetch((stage + 1) % stages);
     const LayerWeights weights = parts_.weights.acquire(stage, parts_.compute);
     const LayerContext context{parts_.spec,   parts_.ops, parts_.compute, parts_.caches,
-                               parts_.memory, step_,      segments_,      pieces};
-    for (size_t g = 0; g < step_.groups.size(); g++) {
-      const GroupStep& group = step_.groups[g];
-      if (group.pieces.empty()) continue;
+                               parts_.memory, step_,      prompts_,       pieces};
+    for (size_t i = 0; i < step_.active.size(); i++) {
+      const GroupStep& group = step_.groups[step_.active[i]];
+      prefetch_cache_after(stage, i);
       compute_layer(context, stage, group, weights);
       if (stage == stages - 1) choose(batch, group, listener);
     }
@@ -109,13 +105,17 @@ void GenerationLoop::run_step(Batch& batch, const Listener& listener) {
   figures_.decode_steps += step_.decoded > 0;
 }
 
+void GenerationLoop::prefetch_cache_after(int stage, size_t active) {
+  const bool last_group = active + 1 == step_.active.size();
+  const int32_t layer = stage - 1 + (last_group || stage == 0);
+  if (layer >= parts_.spec.layers) return;
+  const size_t next = stage == 0 || last_group ? 0 : active + 1;
+  parts_.caches.prefetch({layer, step_.groups[step_.active[next]].group});
+}
+
 void GenerationLoop::begin_step() {
   const StepMemory& memory = parts_.memory;
-  for (LayerSegments& s : segments_) {
-    s.settling.clear();
-    s.evicting.clear();
-    s.prompts.clear();
-  }
+  for (auto& segments : prompts_) segments.clear();
   std::copy(step_.ids.begin(), step_.ids.end(), memory.ids.as<int32_t>());
   std::copy(step_.positions.begin(), step_.positions.end(), memory.positions.as<int32_t>());
   auto* output = memory.outputs.as<int32_t>();
@@ -130,6 +130,7 @@ void GenerationLoop::begin_step() {
 }
 
 void GenerationLoop::choose(Batch& batch, const GroupStep& group, const Listener& listener) {
+  parts_.caches.finish_step(parts_.compute);
   parts_.compute.synchronize();
   batch.advance(group);
   const auto vocab = size_t(parts_.spec.vocab);

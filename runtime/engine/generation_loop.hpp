@@ -36,6 +36,7 @@ class GenerationLoop {
  private:
   void fill_rank_table();
   void begin_step();
+  void prefetch_cache_after(int stage, size_t active);
   void run_step(Batch& batch, const Listener& listener);
   void choose(Batch& batch, const GroupStep& group, const Listener& listener);
   void choose(LiveRow& row, const RowLogits& logits, const Listener& listener);
@@ -45,7 +46,7 @@ class GenerationLoop {
   LoopParts parts_;
   const JobLimits& limits_;
   Step step_;
-  std::vector<LayerSegments> segments_;  // [layer]
+  std::vector<std::vector<PromptSegment>> prompts_;  // [layer]
   Sampler sampler_;
   RunFigures figures_;
 };

@@ -9,13 +9,6 @@
 
 namespace hydrant {
 
-// Segments that operations of one layer were given: host memory that stays until the step is over.
-// Room for a whole step is reserved, so that spans into it hold.
-struct LayerSegments {
-  std::vector<Segment> settling, evicting;  // rows that decode
-  std::vector<PromptSegment> prompts;
-};
-
 // Host seconds spent on pieces of a step; on an inline stream the device's as well.
 struct StepSeconds {
   double prefill = 0, decode = 0;
@@ -28,7 +21,9 @@ struct LayerContext {
   CacheFeed& caches;
   const StepMemory& memory;
   const Step& step;
-  std::vector<LayerSegments>& segments;  // [layer]
+  // [layer]: what its operations have been given in this step. Host memory that must stay until the
+  // step is over; room for any step is reserved, so spans into it hold.
+  std::vector<std::vector<PromptSegment>>& prompts;
   StepSeconds& seconds;
 };
 

@@ -1,10 +1,16 @@
 #include "runtime/engine/resident_feed.hpp"
 
+#include <algorithm>
+
 namespace hydrant {
 
 void ResidentCaches::commit(CacheKey key, StoreDecodeArgs args, Stream& writer) {
   args.to = cache_.home(key.layer, key.group);
-  ops_.store_decode(writer, args);
+  // A token that displaces nobody has landed in its slot already.
+  const bool moves = std::any_of(args.segments.begin(), args.segments.end(), [&](const Segment& s) {
+    return args.to.plans[s.place].slots.evicts_at(s.first);
+  });
+  if (moves) ops_.store_decode(writer, args);
 }
 
 void ResidentCaches::commit(CacheKey key, StorePromptArgs args, Stream& writer) {

@@ -25,6 +25,8 @@ class ResidentCaches final : public CacheFeed {
   CacheView acquire(CacheKey key, Stream&) override { return cache_.home(key.layer, key.group); }
   void commit(CacheKey key, StoreDecodeArgs args, Stream& writer) override;
   void commit(CacheKey key, StorePromptArgs args, Stream& writer) override;
+  void release(CacheKey, Stream&) override {}
+  void finish_step(Stream&) override {}
 
  private:
   Ops& ops_;

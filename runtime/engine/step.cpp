@@ -13,6 +13,7 @@ void Step::reserve(const JobLimits& limits) {
   chunks.reserve(most_chunks(limits));
   prompts.reserve(size_t(limits.prompts));
   groups.resize(size_t(limits.groups));
+  active.reserve(groups.size());
   for (GroupStep& group : groups) {
     group.decode.reserve(size_t(limits.rows_per_group));
     group.outputs.reserve(size_t(limits.rows_per_group));
@@ -25,6 +26,7 @@ void Step::clear() {
   positions.clear();
   chunks.clear();
   prompts.clear();
+  active.clear();
   decoded = prompt_runs = prompt_stats = 0;
   for (GroupStep& group : groups) {
     group.decode.clear();

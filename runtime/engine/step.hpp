@@ -49,7 +49,8 @@ struct Step {
   std::vector<int32_t> ids, positions;  // of each token
   std::vector<Chunk> chunks;
   std::vector<StepPrompt> prompts;
-  std::vector<GroupStep> groups;              // all; those without pieces take no part
+  std::vector<GroupStep> groups;              // all
+  std::vector<size_t> active;                 // those that take part
   int64_t decoded = 0;                        // tokens of rows that decode
   int64_t prompt_runs = 0, prompt_stats = 0;  // room that the prompts take, per KV head
 

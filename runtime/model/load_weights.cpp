@@ -54,6 +54,7 @@ class Packing {
       work(progress);
     }
     if (failure_) std::rethrow_exception(failure_);
+    if (progress) progress(total_, total_);  // the last chunks may have been others'
   }
 
  private:

@@ -26,7 +26,7 @@ class ModelWeights {
   std::vector<LayerWeights> stages_;
 };
 
-// Called in the calling thread, with bytes read so far and in all.
+// Called in the calling thread, with bytes read so far and in all; the last time when all are.
 using LoadProgress = std::function<void(uint64_t done, uint64_t total)>;
 
 // Reads, checks and packs, on as many threads as the device has; beside the allocation it needs a

@@ -27,10 +27,10 @@ class StreamDecoder {
   const Tokenizer& tokenizer_;
   bool skip_special_;
   bool first_ = true;            // no token has been decoded yet
-  std::string run_;              // bytes of the current run of byte tokens
-  size_t shown_run_ = 0;         // leading bytes of run_ that belong to the prompt
+  std::string run_;              // the current run of byte tokens
+  size_t run_of_prompt_ = 0;     // so many of them belong to the prompt
   std::string tail_;             // an incomplete character
-  bool tail_of_prompt_ = false;  // tail_ began in the prompt, whose text shows it as U+FFFD
+  bool tail_of_prompt_ = false;  // it began in the prompt
 };
 
 // All of it at once: equal to the joined chunks.
