@@ -98,14 +98,16 @@ ModelSpec describe_gpt_neox(const ModelFiles& files) {
 
 // Which rows of the fused tensor are q (part 0), k or v. Hugging Face's files keep a head's q, k
 // and v together; GGUF's keep all heads' q, then all k, then all v.
-std::vector<int32_t> part_rows(const BlockSpec& b, int32_t part, FileKind kind) {
-  std::vector<int32_t> rows;
-  for (int32_t h = 0; h < b.heads; h++)
-    for (int32_t i = 0; i < b.head_dim; i++) {
-      const int32_t run = kind == FileKind::gguf ? part * b.heads + h : h * 3 + part;
-      rows.push_back(run * b.head_dim + i);
-    }
-  return rows;
+RowOrder part_rows(const BlockSpec& b, int64_t part, FileKind kind) {
+  RowOrder order;
+  if (kind == FileKind::gguf) {
+    order.offset = part * b.heads * b.head_dim;
+  } else {
+    order.offset = part * b.head_dim;
+    order.outer_step = 3 * int64_t{b.head_dim};
+    order.inner = b.head_dim;
+  }
+  return order;
 }
 
 void add_block(SourceList& list, const ModelSpec& spec, const Names& n, FileKind kind) {

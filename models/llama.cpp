@@ -141,23 +141,22 @@ ModelSpec describe_llama(const ModelFiles& files) {
 
 // GGUF stores the rows of q and k so that a rotated pair lies together (2i, 2i + 1); ours are
 // Hugging Face's, i and i + head_dim / 2.
-std::vector<int32_t> paired_rows(int32_t heads, int32_t head_dim) {
-  std::vector<int32_t> rows;
-  for (int32_t h = 0; h < heads; h++)
-    for (int32_t half = 0; half < 2; half++)
-      for (int32_t i = 0; i < head_dim / 2; i++) rows.push_back(h * head_dim + 2 * i + half);
-  return rows;
+RowOrder paired_rows(int32_t head_dim) {
+  RowOrder order;
+  order.outer_step = head_dim;
+  order.middle = 2;
+  order.inner = head_dim / 2;
+  order.inner_step = 2;
+  return order;
 }
 
 void add_block(SourceList& list, const ModelSpec& spec, const Names& n, bool paired) {
   const BlockSpec& b = spec.block;
-  const auto rows = [&](int32_t heads) {
-    return paired ? paired_rows(heads, b.head_dim) : std::vector<int32_t>{};
-  };
+  const RowOrder rows = paired ? paired_rows(b.head_dim) : RowOrder{};
   const auto weight = [](std::string_view name) { return std::string(name) + ".weight"; };
   const auto bias = [](std::string_view name) { return std::string(name) + ".bias"; };
   list.norm(b, Vector::norm1_gain, Vector::norm1_bias, n.norm1, spec.hidden);
-  list.qkv(spec, {{n.q, rows(b.heads)}, {n.k, rows(b.kv_heads)}, {n.v, {}}});
+  list.qkv(spec, {{n.q, rows}, {n.k, rows}, {n.v, {}}});
   list.matrix(Matrix::out, weight(n.out), spec.hidden, int64_t{b.heads} * b.head_dim);
   if (b.out_bias) list.vector(Vector::out_bias, bias(n.out), spec.hidden);
   list.norm(b, Vector::norm2_gain, Vector::norm2_bias, n.norm2, spec.hidden);

@@ -11,15 +11,28 @@
 
 namespace hydrant {
 
+// Which row of a tensor is row i of a matrix (which element is element i of a vector): i is read as
+// three digits, of which the last counts to `inner` and the one before to `middle`, and each digit
+// takes its own step. As it stands: row i is row i. NeoX keeps a head's q, k and v together; GGUF
+// pairs the rows of q and k.
+struct RowOrder {
+  int64_t offset = 0;
+  int64_t outer_step = 1, middle_step = 1, inner_step = 1;
+  int64_t middle = 1, inner = 1;
+
+  int64_t operator()(int64_t i) const {
+    return offset + i / (middle * inner) * outer_step + i / inner % middle * middle_step +
+           i % inner * inner_step;
+  }
+};
+
 // How one matrix's or vector's rows are found in a checkpoint.
 struct TensorSource {
   int stage = 0;
   // Alternatives, the first that exists is taken (tied heads under either name). A vector without
   // any is all ones: the gain of a norm that has none.
   std::vector<std::string> names;
-  // Row i of the matrix (element i of the vector) is row `rows[i]` of the tensor; empty: as it
-  // stands. NeoX interleaves q, k and v per head; GGUF permutes the rows of q and k.
-  std::vector<int32_t> rows;
+  RowOrder order;
 };
 struct MatrixSource : TensorSource {
   Matrix role{};

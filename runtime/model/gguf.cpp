@@ -1,63 +1,22 @@
 #include "runtime/model/gguf.hpp"
 
-#include <algorithm>
-#include <array>
 #include <limits>
 #include <type_traits>
 #include <unordered_set>
 #include <utility>
 
-#include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/json.hpp"
-#include "runtime/model/extents.hpp"
 #include "runtime/model/gguf_cursor.hpp"
+#include "runtime/model/gguf_tensors.hpp"
 
 namespace hydrant {
 namespace {
 
 constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
 constexpr uint64_t kDefaultAlignment = 32, kLargestAlignment = uint64_t{1} << 20;
-constexpr uint32_t kMostExtents = 4;
 constexpr uint64_t kLongestJsonArray = 65536;
 constexpr int32_t kLargestId = std::numeric_limits<int32_t>::max();
-
-struct TensorType {
-  std::string_view name;
-  std::optional<DType> dtype;
-};
-// ggml's types by number. Of those that are not read only the name is known.
-constexpr std::array<TensorType, 31> kTensorTypes{{{"f32", DType::f32},
-                                                   {"f16", DType::f16},
-                                                   {"q4_0", DType::q4_0},
-                                                   {"q4_1", DType::q4_1},
-                                                   {"q4_2", {}},
-                                                   {"q4_3", {}},
-                                                   {"q5_0", {}},
-                                                   {"q5_1", {}},
-                                                   {"q8_0", DType::q8_0},
-                                                   {"q8_1", {}},
-                                                   {"q2_k", {}},
-                                                   {"q3_k", {}},
-                                                   {"q4_k", DType::q4_k},
-                                                   {"q5_k", {}},
-                                                   {"q6_k", DType::q6_k},
-                                                   {"q8_k", {}},
-                                                   {"iq2_xxs", {}},
-                                                   {"iq2_xs", {}},
-                                                   {"iq3_xxs", {}},
-                                                   {"iq1_s", {}},
-                                                   {"iq4_nl", {}},
-                                                   {"iq3_s", {}},
-                                                   {"iq2_s", {}},
-                                                   {"iq4_xs", {}},
-                                                   {"i8", {}},
-                                                   {"i16", {}},
-                                                   {"i32", {}},
-                                                   {"i64", {}},
-                                                   {"f64", {}},
-                                                   {"iq1_m", {}},
-                                                   {"bf16", DType::bf16}}};
 
 class Reader {
  public:
@@ -69,23 +28,18 @@ class Reader {
     for (uint64_t i = 0; i < values_; i++) read_entry(metadata);
     take_tokenizer_scalars(metadata);
     const uint64_t alignment = read_alignment(metadata);
-    read_tensors(alignment);
+    header_.tensors = read_gguf_tensors(file_, cursor_, tensors_, alignment);
     header_.metadata = std::make_shared<const Json>(std::move(metadata));
     return std::move(header_);
   }
 
  private:
-  template <class... Args>
-  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(Fault::bad_file, "{}: {}", file_.path(), fmt::format(format, std::forward<Args>(args)...));
-  }
-
   void read_preamble() {
-    if (cursor_.number<uint32_t>("the magic") != kMagic) refuse("not a GGUF file");
+    if (cursor_.number<uint32_t>("the magic") != kMagic) cursor_.refuse("not a GGUF file");
     const auto version = cursor_.number<uint32_t>("the version");
     if (version != 2 && version != 3)
-      refuse("GGUF version {}{}; versions 2 and 3 are read", version,
-             version != 0 && (version & 0xffff) == 0 ? " (a big-endian file)" : "");
+      cursor_.refuse("GGUF version {}{}; versions 2 and 3 are read", version,
+                     version != 0 && (version & 0xffff) == 0 ? " (a big-endian file)" : "");
     tensors_ = cursor_.count(24, "the number of tensors");
     values_ = cursor_.count(13, "the number of keys");
   }
@@ -93,7 +47,7 @@ class Reader {
   void read_entry(Json& metadata) {
     const std::string key = cursor_.text("a key");
     const std::string what = "key " + printable(key);
-    if (!keys_.insert(key).second) refuse("{} occurs twice", what);
+    if (!keys_.insert(key).second) cursor_.refuse("{} occurs twice", what);
     const GgufType type = cursor_.type(what);
     if (type == GgufType::array)
       read_array(metadata, key, what);
@@ -130,7 +84,7 @@ class Reader {
       case GgufType::array:
         break;
     }
-    refuse("{} is an array of arrays, which is not read", what);
+    cursor_.refuse("{} is an array of arrays, which is not read", what);
   }
 
   void read_array(Json& metadata, const std::string& key, const std::string& what) {
@@ -142,6 +96,8 @@ class Reader {
     if (key == "tokenizer.ggml.scores") return read_list(t.scores, type, count, what);
     if (key == "tokenizer.ggml.token_type") return read_list(t.types, type, count, what);
     const bool keep = count <= kLongestJsonArray;
+    if (!keep && type != GgufType::text && type != GgufType::array)
+      return cursor_.skip(count * least_bytes(type), what);
     Json list = Json::array();
     for (uint64_t i = 0; i < count; i++) {
       Json value = read_scalar(type, what);
@@ -154,10 +110,10 @@ class Reader {
   void read_list(std::vector<T>& list, GgufType type, uint64_t count, const std::string& what) {
     constexpr bool text = std::is_same_v<T, std::string>, real = std::is_same_v<T, float>;
     if (type != (text ? GgufType::text : real ? GgufType::f32 : GgufType::i32))
-      refuse("{} is an array of type {}, not of {}", what, uint32_t(type),
-             text   ? "texts"
-             : real ? "f32"
-                    : "i32");
+      cursor_.refuse("{} is an array of type {}, not of {}", what, uint32_t(type),
+                     text   ? "texts"
+                     : real ? "f32"
+                            : "i32");
     list.reserve(size_t(count));
     for (uint64_t i = 0; i < count; i++) {
       if constexpr (text)
@@ -176,20 +132,20 @@ class Reader {
     const auto text = [&](const char* name, std::string& to) {
       const Json* value = find(name);
       if (!value) return;
-      if (!value->is_string()) refuse("key tokenizer.ggml.{} is not a text", name);
+      if (!value->is_string()) cursor_.refuse("key tokenizer.ggml.{} is not a text", name);
       to = value->get<std::string>();
     };
     const auto id = [&](const char* name, int32_t& to) {
       const Json* value = find(name);
       if (!value) return;
       if (!value->is_number_unsigned() || value->get<uint64_t>() > uint64_t(kLargestId))
-        refuse("key tokenizer.ggml.{} is not a token id", name);
+        cursor_.refuse("key tokenizer.ggml.{} is not a token id", name);
       to = value->get<int32_t>();
     };
     const auto flag = [&](const char* name, std::optional<bool>& to) {
       const Json* value = find(name);
       if (!value) return;
-      if (!value->is_boolean()) refuse("key tokenizer.ggml.{} is not a boolean", name);
+      if (!value->is_boolean()) cursor_.refuse("key tokenizer.ggml.{} is not a boolean", name);
       to = value->get<bool>();
     };
     text("model", t.model);
@@ -208,68 +164,9 @@ class Reader {
     if (at == metadata.end()) return kDefaultAlignment;
     const uint64_t value = at->is_number_unsigned() ? at->get<uint64_t>() : 0;
     if (value < 8 || value > kLargestAlignment || (value & (value - 1)) != 0)
-      refuse("key general.alignment is {}, not a power of two from 8 to {}", at->dump(),
-             kLargestAlignment);
+      cursor_.refuse("key general.alignment is {}, not a power of two from 8 to {}", at->dump(),
+                     kLargestAlignment);
     return value;
-  }
-
-  StoredTensor read_info(uint64_t alignment) {
-    StoredTensor t;
-    t.name = cursor_.text("a tensor's name");
-    const std::string what = "tensor " + printable(t.name);
-    const auto extents = cursor_.number<uint32_t>(what);
-    if (extents < 1 || extents > kMostExtents)
-      refuse("{} has {} extents, possible are 1 to {}", what, extents, kMostExtents);
-    for (uint32_t i = 0; i < extents; i++) {
-      const auto extent = cursor_.number<uint64_t>(what);
-      if (extent < 1 || extent > uint64_t(std::numeric_limits<int64_t>::max()))
-        refuse("{} has an extent of {}", what, extent);
-      t.shape.insert(t.shape.begin(), int64_t(extent));  // the file's first one is contiguous
-    }
-    const auto type = cursor_.number<uint32_t>(what);
-    const TensorType known = type < kTensorTypes.size() ? kTensorTypes[type] : TensorType{};
-    if (!known.dtype)
-      refuse("{} has type {} ({}); f32, f16, bf16, q8_0, q4_0, q4_1, q4_k and q6_k are read", what,
-             type, known.name.empty() ? "unknown" : known.name);
-    t.dtype = known.dtype;
-    t.type_name = known.name;
-    t.columns = t.shape.back();
-    const std::optional<int64_t> count = element_count(t.shape);
-    if (!count) refuse("{} of shape {} overflows", what, shape_text(t.shape));
-    t.rows = *count / t.columns;
-    if (t.columns % block_elements(*t.dtype) != 0)
-      refuse("{}: rows of {} elements are not whole blocks of {} ({})", what, t.columns,
-             block_elements(*t.dtype), known.name);
-    uint64_t bytes = uint64_t(*count / block_elements(*t.dtype));
-    if (__builtin_mul_overflow(bytes, uint64_t(block_bytes(*t.dtype)), &bytes))
-      refuse("{} of shape {} overflows", what, shape_text(t.shape));
-    t.bytes = bytes;
-    t.offset = cursor_.number<uint64_t>(what);  // from the begin of the data, for now
-    if (t.offset % alignment != 0)
-      refuse("{} lies at {}, not at a multiple of {}", what, t.offset, alignment);
-    return t;
-  }
-
-  void read_tensors(uint64_t alignment) {
-    std::vector<StoredTensor>& list = header_.tensors;
-    list.reserve(size_t(tensors_));
-    for (uint64_t i = 0; i < tensors_; i++) list.push_back(read_info(alignment));
-    const uint64_t begin = align_up(cursor_.position(), alignment), size = file_.size();
-    for (StoredTensor& t : list) {
-      if (begin > size || t.offset > size - begin || t.bytes > size - begin - t.offset)
-        refuse("tensor {} needs {} bytes at {}, the file has {}", printable(t.name), t.bytes,
-               begin + t.offset, size);
-      t.offset += begin;
-    }
-    std::sort(list.begin(), list.end(),
-              [](const auto& a, const auto& b) { return a.offset < b.offset; });
-    for (size_t i = 1; i < list.size(); i++)
-      if (list[i - 1].offset + list[i - 1].bytes > list[i].offset)
-        refuse("tensor {} overlaps tensor {}", printable(list[i].name),
-               printable(list[i - 1].name));
-    const uint64_t end = list.empty() ? begin : list.back().offset + list.back().bytes;
-    if (size > align_up(end, alignment))
-      refuse("its tensors end at byte {}, but the file has {}", end, size);
   }
 
   const File& file_;

@@ -4,8 +4,6 @@
 #include <array>
 #include <cstring>
 
-#include "runtime/base/error.hpp"
-
 namespace hydrant {
 namespace {
 
@@ -20,8 +18,8 @@ size_t least_bytes(GgufType type) {
 
 void GgufCursor::bytes(void* to, size_t count, const std::string& what) {
   if (count > remaining())
-    fail(Fault::bad_file, "{}: the file ends within {}: {} bytes are needed at {}, {} are left",
-         file_.path(), what, count, position_, remaining());
+    refuse("the file ends within {}: {} bytes are needed at {}, {} are left", what, count,
+           position_, remaining());
   auto* out = static_cast<std::byte*>(to);
   while (count > 0) {
     if (position_ < window_begin_ || position_ >= window_begin_ + window_.size()) {
@@ -40,8 +38,8 @@ void GgufCursor::bytes(void* to, size_t count, const std::string& what) {
 
 void GgufCursor::skip(uint64_t count, const std::string& what) {
   if (count > remaining())
-    fail(Fault::bad_file, "{}: the file ends within {}: {} bytes are needed at {}, {} are left",
-         file_.path(), what, count, position_, remaining());
+    refuse("the file ends within {}: {} bytes are needed at {}, {} are left", what, count,
+           position_, remaining());
   position_ += count;
 }
 
@@ -53,17 +51,14 @@ std::string GgufCursor::text(const std::string& what) {
 
 GgufType GgufCursor::type(const std::string& what) {
   const auto value = number<uint32_t>(what);
-  if (value >= kGgufTypes)
-    fail(Fault::bad_file, "{}: {} has type {}, known are 0 to {}", file_.path(), what, value,
-         kGgufTypes - 1);
+  if (value >= kGgufTypes) refuse("{} has type {}, known are 0 to {}", what, value, kGgufTypes - 1);
   return GgufType(value);
 }
 
 uint64_t GgufCursor::count(size_t each, const std::string& what) {
   const auto value = number<uint64_t>(what);
   if (value > remaining() / each)
-    fail(Fault::bad_file, "{}: {} counts {}, but only {} bytes of the file are left", file_.path(),
-         what, value, remaining());
+    refuse("{} counts {}, but only {} bytes of the file are left", what, value, remaining());
   return value;
 }
 

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "runtime/base/error.hpp"
 #include "runtime/base/file.hpp"
 
 namespace hydrant {
@@ -37,6 +39,12 @@ class GgufCursor {
 
   uint64_t position() const { return position_; }
   uint64_t remaining() const { return file_.size() - position_; }
+
+  // Throws bad_file; the file's name stands before the text.
+  template <class... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
+    fail(Fault::bad_file, "{}: {}", file_.path(), fmt::format(format, std::forward<Args>(args)...));
+  }
 
   void bytes(void* to, size_t count, const std::string& what);
   void skip(uint64_t count, const std::string& what);

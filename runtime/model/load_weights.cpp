@@ -83,10 +83,9 @@ class Packing {
 
   void pack(const Chunk& chunk, RowReader& reader) const {
     const MatrixPlan& m = *chunk.matrix;
-    const std::vector<int32_t>& list = m.source.rows;
     std::vector<int64_t> wanted(size_t(chunk.rows));
     for (int64_t i = 0; i < chunk.rows; i++)
-      wanted[size_t(i)] = list.empty() ? chunk.first_row + i : list[size_t(chunk.first_row + i)];
+      wanted[size_t(i)] = m.source.order(chunk.first_row + i);
     const std::span<const std::byte* const> rows = reader.read(*m.tensor, wanted);
 
     const auto row = size_t(row_bytes(m.weight.format, m.weight.k));
@@ -139,8 +138,11 @@ void fill_vector(const Checkpoint& checkpoint, const VectorPlan& plan, float* to
   if (!all_finite(*t.dtype, stored))
     fail(Fault::bad_file, "{}: tensor {} holds a value that is not finite", checkpoint.path_of(t),
          t.name);
-  for (int64_t i = 0; i < source.size; i++)
-    to[i] = element(*t.dtype, stored.data(), source.rows.empty() ? i : source.rows[size_t(i)]);
+  for (int64_t i = 0; i < source.size; i++) {
+    const int64_t from = source.order(i);
+    ensure(from >= 0 && from < t.columns, "element {} of {}", from, t.name);
+    to[i] = element(*t.dtype, stored.data(), from);
+  }
 }
 
 std::vector<LayerWeights> view(const ModelSpec& spec, const WeightPlan& plan,

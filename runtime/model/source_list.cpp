@@ -58,11 +58,11 @@ void SourceList::qkv(const ModelSpec& spec, const Projection (&parts)[3], int64_
     const std::string base(parts[i].name);
     const int64_t n = int64_t{i == 0 ? b.heads : b.kv_heads} * b.head_dim;
     MatrixSource& m = matrix(kRoles[i], base + ".weight", n, spec.hidden);
-    m.rows = parts[i].rows;
+    m.order = parts[i].order;
     if (fused != 0) m.tensor_rows = fused;
     if (b.qkv_bias) {
       VectorSource& v = vector(Vector::qkv_bias, base + ".bias", n);
-      v.rows = parts[i].rows;
+      v.order = parts[i].order;
       v.begin = begin;
       v.vector_size = spec.qkv_width();
       if (fused != 0) v.tensor_size = fused;

@@ -24,12 +24,11 @@ class SourceList {
   // A gain, and with layer norm a bias; ones and nothing when the block's norms are not affine.
   void norm(const BlockSpec& block, Vector gain, Vector bias, std::string_view name, int64_t size);
 
-  // q, k, v and their bias. `rows_of(part)` is the row list of part 0, 1, 2 and may be empty;
-  // `names` are those of the three tensors, without ".weight"; `fused` is their row count where
-  // the three are one tensor, else 0.
+  // q, k, v and their biases. Names are without ".weight"; `fused` is the number of rows where the
+  // three are one tensor, else 0.
   struct Projection {
     std::string_view name;
-    std::vector<int32_t> rows;
+    RowOrder order;
   };
   void qkv(const ModelSpec& spec, const Projection (&parts)[3], int64_t fused = 0);
 
