@@ -27,7 +27,7 @@ void normalize(ThreadPool& pool, Isa isa, const NormalizeArgs& args) {
   const int64_t rows = args.in.shape[0], width = args.in.shape[1];
   const NormalizeRow how{args.kind, args.gain.as<float>(), args.bias.as<float>(), args.epsilon,
                          width};
-  split_large(pool, rows, rows * width, [&](int64_t begin, int64_t end) {
+  split_large(pool, rows, rows * width, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; i++)
       row(how, args.in.as<float>() + i * width, args.out.as<float>() + i * width);
   });
@@ -36,7 +36,7 @@ void normalize(ThreadPool& pool, Isa isa, const NormalizeArgs& args) {
 void gate(ThreadPool& pool, Isa isa, const GateArgs& args) {
   const auto row = elementwise_path(isa).gate;
   const int64_t rows = args.out.shape[0], width = args.out.shape[1];
-  split_large(pool, rows, rows * width, [&](int64_t begin, int64_t end) {
+  split_large(pool, rows, rows * width, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; i++) {
       const float* in = args.in.as<float>() + i * 2 * width;
       row(args.kind, in, in + width, width, args.out.as<float>() + i * width);
@@ -51,7 +51,7 @@ void gather(ThreadPool& pool, const GatherArgs& args) {
     ensure(indices[i] >= 0 && indices[i] < args.in.shape[0], "gather: index {} is {}, of {} rows",
            i, indices[i], args.in.shape[0]);
   if (width == 0) return;
-  split_large(pool, rows, rows * width, [&](int64_t begin, int64_t end) {
+  split_large(pool, rows, rows * width, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; i++)
       std::memcpy(args.out.as<float>() + i * width, args.in.as<float>() + indices[i] * width,
                   size_t(width) * sizeof(float));
@@ -62,7 +62,7 @@ void rotary_table(ThreadPool& pool, const RotaryTableArgs& args) {
   constexpr int64_t kCost = 64;  // a sine and a cosine in double, against an element of vector work
   const int64_t rows = args.out.shape[0], count = args.out.shape[1];
   const auto* frequency = args.inverse_frequency.as<float>();
-  split_large(pool, rows, rows * count * kCost, [&](int64_t begin, int64_t end) {
+  split_large(pool, rows, rows * count * kCost, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; i++) {
       const double position = args.positions.as<int32_t>()[i];
       float* out = args.out.as<float>() + i * count * 2;
@@ -107,7 +107,7 @@ void summarize_logits(ThreadPool& pool, Isa isa, const SummarizeLogitsArgs& args
   const int64_t rows = args.logits.shape[0], vocab = args.logits.shape[1];
   const int64_t pieces = (vocab + kPiece - 1) / kPiece;
   if (scratch.size() < size_t(rows * pieces)) scratch.resize(size_t(rows * pieces));
-  split_large(pool, rows * pieces, rows * vocab, [&](int64_t begin, int64_t end) {
+  split_large(pool, rows * pieces, rows * vocab, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; i++) {
       const int64_t first = i % pieces * kPiece;
       scratch[size_t(i)] = summarize(args.logits.as<float>() + i / pieces * vocab + first,

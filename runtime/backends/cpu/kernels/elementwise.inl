@@ -90,4 +90,24 @@ static LogitsPiece summarize_piece(const float* logits, int64_t count) {
           })};
 }
 
-const ElementwisePath elementwise{normalize_row, gate_row, summarize_piece};
+template <DType dtype>
+void encode_as(const float* from, int64_t count, std::byte* to) {
+  constexpr int64_t kBytes = dtype == DType::f32 ? 4 : 2;
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16) store_as<dtype>(to + i * kBytes, load(from + i));
+  if (i == count) return;
+  std::byte rest[16 * kBytes];
+  store_as<dtype>(rest, load_first(from + i, int(count - i)));
+  memcpy(to + i * kBytes, rest, size_t((count - i) * kBytes));
+}
+
+static void encode(DType dtype, const float* from, int64_t count, std::byte* to) {
+  if (dtype == DType::f32)
+    encode_as<DType::f32>(from, count, to);
+  else if (dtype == DType::f16)
+    encode_as<DType::f16>(from, count, to);
+  else
+    encode_as<DType::bf16>(from, count, to);
+}
+
+const ElementwisePath elementwise{normalize_row, gate_row, summarize_piece, encode};

@@ -9,14 +9,14 @@ namespace hydrant::cpu {
 // Elements of simple vector work (about 10 us) from which a fork and a join of about 1 us pay.
 inline constexpr int64_t kForkElements = 32768;
 
-// body(begin, end) over [0, count): in one piece when `elements` is small, else one piece per
-// member.
+// body(begin, end, member) over [0, count): in one piece when `elements` is small, else one piece
+// per member.
 template <class Body>
 void split_large(ThreadPool& pool, int64_t count, int64_t elements, const Body& body) {
   if (elements < kForkElements || count < 2)
-    body(int64_t{0}, count);
+    body(int64_t{0}, count, 0);
   else
-    pool.split(count, [&](int64_t begin, int64_t end, int) { body(begin, end); });
+    pool.split(count, body);
 }
 
 }  // namespace hydrant::cpu

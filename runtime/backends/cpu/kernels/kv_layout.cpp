@@ -119,14 +119,6 @@ void get_value(const KvLayout& layout, const std::byte* head, int64_t slot, floa
   get(layout, value_at(layout, writable(head), slot), value);
 }
 
-void put_tokens(const KvLayout& layout, std::byte* head, int64_t first, int64_t count,
-                const float* keys, const float* values, int64_t stride) {
-  for (int64_t i = 0; i < count; i++) {
-    if (keys) put_key(layout, head, first + i, keys + i * stride);
-    if (values) put_value(layout, head, first + i, values + i * stride);
-  }
-}
-
 void copy_key(const KvLayout& layout, const std::byte* from_head, int64_t from_slot,
               std::byte* to_head, int64_t to_slot) {
   const Strided from = key_at(layout, writable(from_head), from_slot),

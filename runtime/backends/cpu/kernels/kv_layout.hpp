@@ -34,10 +34,12 @@ void put_value(const KvLayout& layout, std::byte* head, int64_t slot, const floa
 void get_key(const KvLayout& layout, const std::byte* head, int64_t slot, float* key);
 void get_value(const KvLayout& layout, const std::byte* head, int64_t slot, float* value);
 
-// `count` tokens into slots first, first + 1, ...; token i's key is at keys + i * stride. A null
-// `keys` or `values` is left out.
-void put_tokens(const KvLayout& layout, std::byte* head, int64_t first, int64_t count,
-                const float* keys, const float* values, int64_t stride);
+// `count` keys or values, already in the layout's dtype and one behind another, into slots first,
+// first + 1, ...
+void put_keys(const KvLayout& layout, std::byte* head, int64_t first, int64_t count,
+              const std::byte* keys);
+void put_values(const KvLayout& layout, std::byte* head, int64_t first, int64_t count,
+                const std::byte* values);
 
 // Copy a key, a value, or both, from slot to slot, bits untouched. The heads may be the same.
 void copy_key(const KvLayout& layout, const std::byte* from_head, int64_t from_slot,

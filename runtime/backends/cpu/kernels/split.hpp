@@ -2,13 +2,16 @@
 #pragma once
 #include <vector>
 
+#include "runtime/backends/cpu/isa.hpp"
 #include "runtime/backends/cpu/thread_pool.hpp"
 #include "runtime/device/ops.hpp"
 
 namespace hydrant::cpu {
 
-// `scratch` grows to what the pool's members need to rotate keys in.
-void split_decode(ThreadPool& pool, const SplitDecodeArgs& args, std::vector<float>& scratch);
-void split_prompt(ThreadPool& pool, const SplitPromptArgs& args, std::vector<float>& scratch);
+// `scratch` grows to what the pool's members need to rotate and convert a run of keys in.
+void split_decode(ThreadPool& pool, Isa isa, const SplitDecodeArgs& args,
+                  std::vector<float>& scratch);
+void split_prompt(ThreadPool& pool, Isa isa, const SplitPromptArgs& args,
+                  std::vector<float>& scratch);
 
 }  // namespace hydrant::cpu
