@@ -88,7 +88,7 @@ LaneCaches::LaneCaches(Device& device, const KvCache& cache, Stream& load, Strea
   for (int i = 0; i < slots; i++)
     slots_.push_back(
         {device.allocate(Memory::device, home.place_bytes * size_t(home.places), "cache slot"),
-         device.make_event(), device.make_event(), device.make_event()});
+         device.make_event(), device.make_event()});
 }
 
 LaneCaches::Slot* LaneCaches::find(Key key) {
@@ -103,7 +103,6 @@ void LaneCaches::prefetch(CacheKey key) {
   slot->key = {key.layer, key.group};
   const CacheView home = cache_.home(key.layer, key.group);
   load_.wait(*slot->free);
-  load_.wait(*stored_);  // the step before has brought this layer home
   load_.copy(slot->memory.data(), home.kv.data, slot->memory.bytes());
   load_.record(*slot->ready);
 }
@@ -138,11 +137,10 @@ void LaneCaches::commit(CacheKey key, StorePromptArgs args, Stream& writer) {
                  [&](const StorePromptArgs& a) { device_.ops().store_prompt(store_, a); });
 }
 
-void LaneCaches::release(CacheKey key, Stream& reader) {
+// The last use was before the last commit, and the store lane has waited for that.
+void LaneCaches::release(CacheKey key, Stream&) {
   Slot* const slot = find({key.layer, key.group});
   ensure(slot != nullptr, "layer {} is released but was not acquired", key.layer);
-  reader.record(*slot->used);
-  store_.wait(*slot->used);
   store_.record(*slot->free);
   slot->key = {-1, -1};
 }

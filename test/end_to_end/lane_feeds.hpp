@@ -47,7 +47,7 @@ class LaneCaches final : public CacheFeed {
   using Key = std::pair<int, int>;
   struct Slot {
     Buffer memory;
-    std::unique_ptr<Event> ready, free, used;
+    std::unique_ptr<Event> ready, free;
     Key key{-1, -1};
   };
   Slot* find(Key key);

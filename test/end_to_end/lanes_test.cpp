@@ -4,6 +4,7 @@
 
 #include "runtime/engine/generation_loop.hpp"
 #include "test/end_to_end/lane_feeds.hpp"
+#include "test/end_to_end/recording_device.hpp"
 #include "test/end_to_end/run_job.hpp"
 #include "test/support/random.hpp"
 
@@ -32,24 +33,25 @@ std::vector<Request> job(const ModelSpec& spec) {
   return rows;
 }
 
+constexpr const char* kLaneNames[] = {"compute", "load_weights", "load_cache", "store_cache"};
+
 // Lanes are named in the order compute, weights in, caches in, caches out; equal numbers share one.
-std::vector<Completion> run_on_lanes(Engine& engine, const std::vector<Request>& rows,
-                                     const BatchShape& shape, const std::array<int, 4>& lanes,
-                                     bool threads, int slots) {
-  const ModelSpec& spec = engine.model.spec;
+std::vector<Completion> run_on_lanes(Device& device, const TinyModel& model,
+                                     const std::vector<Request>& rows, const BatchShape& shape,
+                                     const std::array<int, 4>& lanes, bool threads, int slots) {
+  const ModelSpec& spec = model.spec;
   const JobLimits limits = job_limits(spec, rows, shape);
-  KvCache cache(*engine.device, {limits.groups, limits.rows_per_group, spec.block.kv_heads,
-                                 spec.block.head_dim, limits.slots, DType::f32});
-  StepMemory memory(*engine.device, spec, limits, DType::f32);
+  KvCache cache(device, {limits.groups, limits.rows_per_group, spec.block.kv_heads,
+                         spec.block.head_dim, limits.slots, DType::f32});
+  StepMemory memory(device, spec, limits, DType::f32);
   std::vector<std::unique_ptr<Stream>> streams;
   for (const int lane : lanes)
     if (size_t(lane) == streams.size())
-      streams.push_back(engine.device->make_stream("lane", /*inline_work=*/!threads));
+      streams.push_back(device.make_stream(kLaneNames[size_t(lane)], /*inline_work=*/!threads));
   const auto stream = [&](int use) -> Stream& { return *streams[size_t(lanes[size_t(use)])]; };
-  LaneWeights weights(engine.model, *engine.device, stream(1), slots);
-  LaneCaches caches(*engine.device, cache, stream(2), stream(3), slots);
-  GenerationLoop loop({engine.device->ops(), spec, weights, caches, cache, memory, stream(0)},
-                      limits);
+  LaneWeights weights(model, device, stream(1), slots);
+  LaneCaches caches(device, cache, stream(2), stream(3), slots);
+  GenerationLoop loop({device.ops(), spec, weights, caches, cache, memory, stream(0)}, limits);
   std::vector<Completion> done(rows.size());
   Listener listener;
   listener.on_done = [&](size_t row, Completion&& c) { done[row] = std::move(c); };
@@ -71,12 +73,35 @@ TEST_CASE("moving weights and caches on lanes of their own changes no bit", "[la
         for (const bool threads : {false, true})
           for (const int slots : {2, 5}) {
             CAPTURE(kind, lanes[1], lanes[2], lanes[3], threads, slots, shape.groups);
-            const auto done = run_on_lanes(engine, rows, shape, lanes, threads, slots);
+            const auto done =
+                run_on_lanes(*engine.device, engine.model, rows, shape, lanes, threads, slots);
             for (size_t row = 0; row < rows.size(); row++) {
               CAPTURE(row);
               REQUIRE(same_bits(done[row], expected[row]));
             }
           }
     }
+  }
+}
+
+TEST_CASE("edges between lanes are enough, and each of them is needed", "[lanes]") {
+  const BatchShape shape{3, 2, 9, 40};
+  const TinyModel model = tiny_model("llama", 1);
+  const std::vector<Request> rows = job(model.spec);
+  // Two slots: a slot is used several times in a step, where the host waits for nothing.
+  const auto run = [&](RecordingDevice& device) {
+    run_on_lanes(device, model, rows, shape, {0, 1, 2, 3}, /*threads=*/false, /*slots=*/2);
+  };
+  RecordingDevice whole;
+  run(whole);
+  CHECK(whole.races() == std::vector<std::string>{});
+  // Ready and free of two weight slots and of two cache slots, computed, stored.
+  CHECK(whole.edges().size() == 10);
+  for (const RecordingDevice::Edge& edge : whole.edges()) {
+    RecordingDevice without;
+    without.ignore(edge);
+    run(without);
+    CAPTURE(edge.first, edge.second);
+    CHECK(!without.races().empty());
   }
 }
