@@ -176,9 +176,21 @@ struct SummarizeLogitsArgs {
   Tensor best, lse;
 };
 
+// The most that a job gives to operations at once.
+struct WorkSize {
+  HeadShape shape;
+  int64_t tokens = 0, width = 0;  // of a product's input
+  int32_t rows = 0, slots = 0;    // of a decode step, and of their caches
+  int32_t last_position = -1;     // of rows of Positions::cache; -1: there are none
+  int32_t prompts = 0;            // in one call
+  int32_t prompt_length = 0;      // of the longest
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
+  // Memory that operations on such work take for themselves, at most; kept from call to call.
+  virtual size_t scratch_bytes(const WorkSize& work) const = 0;
   virtual size_t panel_bytes(DType format, int64_t k) const = 0;
   // Packs up to 16 rows of W as they stand in the file into one panel; missing rows are zero. Host
   // memory; any thread.

@@ -1,7 +1,8 @@
 #include "runtime/engine/generator.hpp"
 
-#include <optional>
+#include <algorithm>
 
+#include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/engine/check_request.hpp"
 #include "runtime/engine/generation_loop.hpp"
@@ -13,6 +14,19 @@ namespace {
 KvShape kv_shape(const ModelSpec& spec, const JobLimits& limits, DType dtype) {
   return {limits.groups,       limits.rows_per_group, spec.block.kv_heads,
           spec.block.head_dim, limits.slots,          dtype};
+}
+
+WorkSize work_size(const ModelSpec& spec, const JobLimits& limits) {
+  const BlockSpec& block = spec.block;
+  WorkSize work{.shape = {block.heads, block.kv_heads, block.head_dim}};
+  work.tokens = limits.piece_tokens;
+  work.width = std::max({spec.hidden, spec.embedding, block.ffn, block.heads * block.head_dim});
+  work.rows = limits.rows_per_group;
+  work.slots = align_up(*std::max_element(limits.slots.begin(), limits.slots.end()) + 1, kRunSlots);
+  work.last_position = limits.last_ranked;
+  work.prompts = std::min(limits.prompts, limits.chunk_tokens);
+  work.prompt_length = limits.longest_prompt;
+  return work;
 }
 
 void check_shape(const BatchShape& shape) {
@@ -67,7 +81,8 @@ MemoryNeed Generator::need(std::span<const Request> rows) const {
   const JobLimits limits = s.limits(rows);
   const Ops& ops = s.device.ops();
   return {kv_bytes(kv_shape(s.spec, limits, s.kv_dtype), ops),
-          StepMemory::bytes(ops, s.spec, limits, s.kv_dtype)};
+          StepMemory::bytes(ops, s.spec, limits, s.kv_dtype) +
+              ops.scratch_bytes(work_size(s.spec, limits))};
 }
 
 RunFigures Generator::run(std::span<const Request> rows, const Listener& listener) {

@@ -95,7 +95,7 @@ struct Listener {
 struct MemoryNeed {
   size_t kv =
       0;  // homes: rows * layers * kv heads * ceil16(slots + 1) * (2 * head_dim * element + 8)
-  size_t workspace = 0;  // activations, one layer's prompt keys and values, logits
+  size_t workspace = 0;  // activations, one layer's prompt keys and values, logits, scratch
 };
 
 // Thread-compatible: one run at a time; the weights behind the feed are shared and immutable.

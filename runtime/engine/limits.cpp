@@ -86,16 +86,18 @@ JobLimits job_limits(const ModelSpec& spec, std::span<const Request> rows,
                                              ceil_div(rows.size(), size_t(limits.rows_per_group))));
   limits.slots.resize(size_t(spec.layers));
   for (const Request& row : rows) {
+    const auto length = int32_t(row.prompt.size());
+    limits.longest_prompt = std::max(limits.longest_prompt, length);
     for (size_t layer = 0; layer < row.plans.size(); layer++) {
       const policy::RowPlan& plan = row.plans[layer];
       limits.slots[layer] = std::max(limits.slots[layer], plan.slots.capacity());
-      if (plan.positions == policy::Positions::cache)
-        limits.ranks = std::max(limits.ranks, int64_t{plan.slots.capacity()} + 1);
+      if (plan.positions != policy::Positions::cache) continue;
+      limits.ranks = std::max(limits.ranks, int64_t{plan.slots.capacity()} + 1);
+      limits.last_ranked = std::max(limits.last_ranked, length + row.max_new_tokens);
     }
     if (!is_scored(row)) continue;
     limits.scored = true;
-    limits.longest_stats =
-        std::max(limits.longest_stats, prompt_stats_of(int32_t(row.prompt.size())));
+    limits.longest_stats = std::max(limits.longest_stats, prompt_stats_of(length));
   }
   add_windows(limits, rows, shape);
   limits.chunk_tokens = std::min(shape.prefill_chunk, limits.prompt_tokens);

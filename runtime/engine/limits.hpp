@@ -10,15 +10,17 @@ namespace hydrant {
 
 struct JobLimits {
   int32_t groups = 0, rows_per_group = 0;
-  int32_t chunk_tokens = 0;    // of prompts in one piece
-  int32_t piece_tokens = 0;    // of any piece
-  int32_t prompts = 0;         // admitted in one step
-  int32_t prompt_tokens = 0;   // of all of them
-  int32_t step_tokens = 0;     // of all groups, decoding rows included
-  int64_t prompt_runs = 0;     // per KV head: room outside the homes for prompts in one step
-  int64_t prompt_stats = 0;    // per KV head: column sums for prompts in one step
-  int64_t longest_stats = 0;   // of one prompt
+  int32_t chunk_tokens = 0;   // of prompts in one piece
+  int32_t piece_tokens = 0;   // of any piece
+  int32_t prompts = 0;        // admitted in one step
+  int32_t prompt_tokens = 0;  // of all of them
+  int32_t step_tokens = 0;    // of all groups, decoding rows included
+  int64_t prompt_runs = 0;    // per KV head: room outside the homes for prompts in one step
+  int64_t prompt_stats = 0;   // per KV head: column sums for prompts in one step
+  int64_t longest_stats = 0;  // of one prompt
+  int32_t longest_prompt = 0;
   int64_t ranks = 0;           // places that rows of Positions::cache can have
+  int32_t last_ranked = -1;    // position that such a row can reach; -1: there is none
   bool scored = false;         // some row is
   std::vector<int32_t> slots;  // [layer] stored per KV head by the largest row
 

@@ -13,6 +13,7 @@ namespace hydrant::test {
 
 class RowOps : public Ops {
  public:
+  size_t scratch_bytes(const WorkSize&) const override { return 0; }
   size_t panel_bytes(DType format, int64_t k) const override {
     return size_t(row_bytes(format, k) * kPanelRows);
   }

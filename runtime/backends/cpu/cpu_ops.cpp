@@ -1,5 +1,7 @@
 #include "runtime/backends/cpu/cpu_ops.hpp"
 
+#include <algorithm>
+
 #include "runtime/backends/cpu/host_stream.hpp"
 #include "runtime/backends/cpu/kernels/embed.hpp"
 #include "runtime/backends/cpu/kernels/kv_layout.hpp"
@@ -19,6 +21,16 @@ void CpuOps::run(Stream& stream, const Args& args, const Kernel& kernel) {
     const std::lock_guard lock(busy_);
     kernel(a);
   });
+}
+
+size_t CpuOps::scratch_bytes(const WorkSize& w) const {
+  const int threads = pool_.size();
+  const size_t attend =
+      std::max({attend_decode_bytes(w.shape, w.rows, w.slots, w.last_position, threads),
+                attend_prompt_bytes(w.shape, w.prompts, int32_t(w.tokens), threads),
+                summarize_prompt_bytes(w.shape, w.prompts, w.prompt_length, threads)});
+  // Inputs kept in f32 take the most.
+  return attend + linear_scratch_bytes(isa_, threads, w.tokens, w.width, Activations::f32);
 }
 
 size_t CpuOps::panel_bytes(DType format, int64_t k) const { return cpu::panel_bytes(format, k); }

@@ -17,6 +17,7 @@ class CpuOps final : public Ops {
  public:
   CpuOps(ThreadPool& pool, Isa isa) : pool_(pool), isa_(isa) {}
 
+  size_t scratch_bytes(const WorkSize& work) const override;
   size_t panel_bytes(DType format, int64_t k) const override;
   void pack_panel(DType format, int64_t k, std::span<const std::byte* const> rows,
                   std::byte* panel) const override;
