@@ -24,6 +24,7 @@ inline Ints load_i8(const void* p) {
 }
 
 inline Ints operator+(Ints a, Ints b) { return {_mm512_add_epi32(a.v, b.v)}; }
+inline Ints operator-(Ints a, Ints b) { return {_mm512_sub_epi32(a.v, b.v)}; }
 inline Ints operator*(Ints a, Ints b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
 inline Ints operator&(Ints a, Ints b) { return {_mm512_and_si512(a.v, b.v)}; }
 inline Ints operator|(Ints a, Ints b) { return {_mm512_or_si512(a.v, b.v)}; }
@@ -35,10 +36,18 @@ template <int bits>
 inline Ints shift_right(Ints a) {
   return {_mm512_srli_epi32(a.v, bits)};
 }
+inline Ints max_unsigned(Ints a, Ints b) { return {_mm512_max_epu32(a.v, b.v)}; }
+inline uint32_t reduce_max_unsigned(Ints a) {
+  const __m256i w =
+      _mm256_max_epu32(_mm512_castsi512_si256(a.v), _mm512_extracti32x8_epi32(a.v, 1));
+  __m128i v = _mm_max_epu32(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1));
+  v = _mm_max_epu32(v, _mm_shuffle_epi32(v, 0x4e));
+  return uint32_t(_mm_cvtsi128_si32(_mm_max_epu32(v, _mm_shuffle_epi32(v, 0xb1))));
+}
 inline Lanes to_lanes(Ints a) { return {_mm512_cvtepi32_ps(a.v)}; }
 inline Lanes as_lanes(Ints a) { return {_mm512_castsi512_ps(a.v)}; }
-inline void store_i8(void* p, Lanes whole) {
-  _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(whole.v)));
+inline void store_i8(void* p, Lanes a) {
+  _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a.v)));
 }
 
 // sum + the dot of four bytes of u (unsigned) and of s (signed) in each lane

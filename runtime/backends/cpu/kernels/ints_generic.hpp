@@ -63,14 +63,24 @@ template <int bits>
 inline Ints shift_right(Ints a) {
   return each_int_part([&](int i) { return _mm_srli_epi32(a.v[i], bits); });
 }
+inline uint32_t reduce_max(__m128i a) {
+  a = _mm_max_epu32(a, _mm_shuffle_epi32(a, 0x4e));
+  return uint32_t(_mm_cvtsi128_si32(_mm_max_epu32(a, _mm_shuffle_epi32(a, 0xb1))));
+}
+inline Ints max_unsigned(Ints a, Ints b) {
+  return each_int_part([&](int i) { return _mm_max_epu32(a.v[i], b.v[i]); });
+}
+inline uint32_t reduce_max_unsigned(Ints a) {
+  return reduce_max(_mm_max_epu32(_mm_max_epu32(a.v[0], a.v[1]), _mm_max_epu32(a.v[2], a.v[3])));
+}
 inline Lanes to_lanes(Ints a) {
   return each_part([&](int i) { return _mm_cvtepi32_ps(a.v[i]); });
 }
 inline Lanes as_lanes(Ints a) {  // the same bits
   return each_part([&](int i) { return _mm_castsi128_ps(a.v[i]); });
 }
-inline void store_i8(void* p, Lanes whole) {  // whole numbers from -128 to 127
-  const auto part = [&](int i) { return _mm_cvtps_epi32(whole.v[i]); };
+inline void store_i8(void* p, Lanes a) {  // rounded to whole numbers, from -128 to 127
+  const auto part = [&](int i) { return _mm_cvtps_epi32(a.v[i]); };
   _mm_storeu_si128(static_cast<__m128i*>(p), _mm_packs_epi16(_mm_packs_epi32(part(0), part(1)),
                                                              _mm_packs_epi32(part(2), part(3))));
 }

@@ -81,7 +81,9 @@ class Product {
   void run();
 
  private:
+  void pack(size_t kind, const LinearTile& tile, int64_t begin, int64_t end, std::byte* to) const;
   void pack_all(std::byte* to) const;
+  void pack_together(std::byte* to);
   void prefetch_first(int member) const;
   void multiply(const std::byte* x, int member) const;
   void multiply_panels(const std::byte* x, const Part& part, int64_t begin, int64_t end) const;
@@ -132,12 +134,33 @@ Product::Product(ThreadPool& pool, const LinearPath& path, const LinearArgs& arg
   }
 }
 
+// Elements [begin, end) of k of one tile; begin is a multiple of 32.
+void Product::pack(size_t kind, const LinearTile& tile, int64_t begin, int64_t end,
+                   std::byte* to) const {
+  const int shape = path_.shapes[kind].rows[tile.shape];
+  const size_t skip = path_.row_bytes_per_block[kind] * size_t(begin / kBlock) * size_t(shape);
+  path_.pack[kind](args_.in.as<float>() + tile.first * k_ + begin, k_, end - begin, tile.rows,
+                   shape, to + kind_offset_[kind] + tile.offset + skip);
+}
+
 void Product::pack_all(std::byte* to) const {
+  for (size_t kind = 0; kind < kKinds; kind++)
+    if (used_[kind])
+      for (const LinearTile& tile : scratch_.tiles[kind]) pack(kind, tile, 0, k_, to);
+}
+
+// Few tiles are cut along k, so that every member has some pieces.
+void Product::pack_together(std::byte* to) {
   for (size_t kind = 0; kind < kKinds; kind++) {
     if (!used_[kind]) continue;
-    for (const LinearTile& tile : scratch_.tiles[kind])
-      path_.pack[kind](args_.in.as<float>() + tile.first * k_, k_, tile.rows,
-                       path_.shapes[kind].rows[tile.shape], to + kind_offset_[kind] + tile.offset);
+    const auto& tiles = scratch_.tiles[kind];
+    const auto count = int64_t(tiles.size());
+    const int64_t wanted = ceil_div<int64_t>(4 * pool_.size(), count);
+    const int64_t piece = align_up(ceil_div(k_, wanted), kBlock), pieces = ceil_div(k_, piece);
+    pool_.each(count * pieces, [&](int64_t i, int) {
+      const int64_t begin = i % pieces * piece;
+      pack(kind, tiles[size_t(i / pieces)], begin, std::min(begin + piece, k_), to);
+    });
   }
 }
 
@@ -217,15 +240,7 @@ void Product::run() {
     return;
   }
   std::byte* x = scratch_.reserve(x_bytes_);
-  for (size_t kind = 0; kind < kKinds; kind++) {
-    if (!used_[kind]) continue;
-    const auto& tiles = scratch_.tiles[kind];
-    pool_.each(int64_t(tiles.size()), [&](int64_t i, int) {
-      const LinearTile& tile = tiles[size_t(i)];
-      path_.pack[kind](args_.in.as<float>() + tile.first * k_, k_, tile.rows,
-                       path_.shapes[kind].rows[tile.shape], x + kind_offset_[kind] + tile.offset);
-    });
-  }
+  pack_together(x);
   pool_.run([&](int member) { multiply(x, member); });
 }
 

@@ -1,25 +1,34 @@
 // Quantised weights: what the blocks of a panel mean, and their exact products with f32
 // activations.
 
-// The four codes of quad j in every lane, as unsigned bytes.
-template <DType F, int j>
-inline Ints quad_codes(const std::byte* codes) {
-  if constexpr (F == DType::q8_0) {
-    return load_ints(codes + j * 64);
-  } else {
-    const Ints nibbles =
-        shift_right<j / 4 * 4>(load_ints(codes + j % 4 * 64)) & broadcast_int(0x0f0f0f0f);
-    if constexpr (F != DType::q6_k) return nibbles;
-    const Ints two = load_ints(codes + 256 + j / 4 * 64);
-    constexpr int up = 4 - j % 4 * 2;  // from bit 2 j to bit 4 of its byte
-    const Ints there = [&] {
-      if constexpr (up >= 0)
-        return shift_left<up>(two);
-      else
-        return shift_right<-up>(two);
-    }();
-    return nibbles | (there & broadcast_int(0x30303030));
-  }
+// Bits to the left, or to the right where negative.
+template <int bits>
+[[gnu::always_inline]] inline Ints shift(Ints a) {
+  if constexpr (bits >= 0)
+    return shift_left<bits>(a);
+  else
+    return shift_right<-bits>(a);
+}
+
+// The four codes of quad j in every lane as unsigned bytes, times 2^up.
+template <DType F, int j, int up = 0>
+[[gnu::always_inline]] inline Ints quad_codes(const std::byte* codes) {
+  constexpr auto in_each_byte = [](int bits) { return int(unsigned(bits << up) * 0x01010101u); };
+  if constexpr (F == DType::q8_0) return load_ints(codes + j * 64);
+  const Ints nibbles =
+      shift<up - j / 4 * 4>(load_ints(codes + j % 4 * 64)) & broadcast_int(in_each_byte(15));
+  if constexpr (F != DType::q6_k) return nibbles;
+  const Ints two = shift<up + 4 - j % 4 * 2>(load_ints(codes + 256 + j / 4 * 64));
+  return nibbles | (two & broadcast_int(in_each_byte(48)));
+}
+
+// A block's share of its unit, heads included, `ahead` bytes further on.
+template <BlockLayout layout>
+[[gnu::always_inline]] inline void prefetch_block(const std::byte* panel, int64_t b, size_t ahead) {
+  constexpr size_t share = layout.unit_bytes() / size_t(layout.unit_blocks);
+  const std::byte* at = panel + size_t(b) * share + ahead;
+#pragma GCC unroll 16
+  for (size_t i = 0; i < share; i += 64) prefetch(at + i);
 }
 
 template <DType F>
@@ -32,20 +41,21 @@ constexpr int kZero = F == DType::q8_0   ? 128
 
 // A block's scale in f32; of q6_k what its two factors have in common.
 template <DType F>
-inline Lanes block_scale(const std::byte* head, int64_t b) {
+[[gnu::always_inline]] inline Lanes block_scale(const std::byte* head, int64_t b) {
   if constexpr (F == DType::q8_0 || F == DType::q4_0) return load_f16(head + b % 2 * 32);
   const Lanes d = load_f16(head);
   if constexpr (F == DType::q4_k) return d * to_lanes(load_u8(head + kFactors + b % 8 * 32));
   return d;
 }
-// What every code of a block adds beyond scale * code.
+// What every element of a block has beyond scale * code.
 template <DType F>
-inline Lanes block_minimum(const std::byte* head, int64_t b) {
+[[gnu::always_inline]] inline Lanes block_minimum(const std::byte* head, int64_t b) {
   const Lanes m = load_f16(head + 32);
   if constexpr (F != DType::q4_k) return m;
-  return zero() - m * to_lanes(load_u8(head + kFactors + b % 8 * 32 + 16));
+  return m * to_lanes(load_u8(head + kFactors + b % 8 * 32 + 16));
 }
-inline Ints half_factor(const std::byte* head, int64_t b, int half) {  // q6_k
+[[gnu::always_inline]] inline Ints half_factor(const std::byte* head, int64_t b,
+                                               int half) {  // q6_k
   return load_i8(head + kFactors + b % 8 * 32 + half * 16);
 }
 
@@ -54,7 +64,7 @@ struct Line {
   Lanes scale, offset;
 };
 template <DType F>
-inline Line half_block_line(const std::byte* head, int64_t b, int half) {
+[[gnu::always_inline]] inline Line half_block_line(const std::byte* head, int64_t b, int half) {
   Lanes scale = block_scale<F>(head, b);
   if constexpr (F == DType::q6_k) scale = scale * to_lanes(half_factor(head, b, half));
   if constexpr (kHasMinimum<F>) return {scale, block_minimum<F>(head, b)};
@@ -63,8 +73,9 @@ inline Line half_block_line(const std::byte* head, int64_t b, int half) {
 
 // One quad against all rows: four steps of every chain.
 template <DType F, int j, int R, int P>
-inline void add_quad_products(const float* x, const std::byte* codes, size_t panel_bytes,
-                              const Line (&line)[P], Lanes (&acc)[R][P]) {
+[[gnu::always_inline]] inline void add_quad_products(const float* x, const std::byte* codes,
+                                                     size_t panel_bytes, const Line (&line)[P],
+                                                     Lanes (&acc)[R][P]) {
   Ints quad[P];
 #pragma GCC unroll 8
   for (int p = 0; p < P; p++) quad[p] = quad_codes<F, j>(codes + size_t(p) * panel_bytes);
@@ -86,8 +97,9 @@ inline void add_quad_products(const float* x, const std::byte* codes, size_t pan
 }
 
 template <DType F, int half, int R, int P>
-inline void add_half_block_products(const float* x, const std::byte* head, const std::byte* codes,
-                                    int64_t b, size_t panel_bytes, Lanes (&acc)[R][P]) {
+[[gnu::always_inline]] inline void add_half_block_products(const float* x, const std::byte* head,
+                                                           const std::byte* codes, int64_t b,
+                                                           size_t panel_bytes, Lanes (&acc)[R][P]) {
   Line line[P];
 #pragma GCC unroll 8
   for (int p = 0; p < P; p++) line[p] = half_block_line<F>(head + size_t(p) * panel_bytes, b, half);
@@ -98,14 +110,13 @@ inline void add_half_block_products(const float* x, const std::byte* head, const
 }
 
 template <DType F, int R, int P>
-inline void add_block_products(const float* x, const std::byte* panels, size_t panel_bytes,
-                               int64_t blocks, Lanes (&acc)[R][P]) {
+[[gnu::always_inline]] inline void add_block_products(const float* x, const std::byte* panels,
+                                                      size_t panel_bytes, int64_t blocks,
+                                                      Lanes (&acc)[R][P]) {
   constexpr BlockLayout layout = block_layout(F);
   for (int64_t b = 0; b < blocks; b++, x += kBlock * R) {
     const std::byte *head = panels + layout.head(b), *codes = panels + layout.codes(b);
-    for (int p = 0; p < P; p++)
-      for (size_t i = 0; i < layout.code_bytes; i += 64)
-        prefetch(codes + size_t(p) * panel_bytes + i + 1024);
+    for (int p = 0; p < P; p++) prefetch_block<layout>(panels + size_t(p) * panel_bytes, b, 1024);
     add_half_block_products<F, 0>(x, head, codes, b, panel_bytes, acc);
     add_half_block_products<F, 1>(x, head, codes, b, panel_bytes, acc);
   }

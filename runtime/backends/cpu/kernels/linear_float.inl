@@ -6,7 +6,8 @@ constexpr int64_t kAhead = 1024;
 // P panels are read as P streams. What a stream prefetches beyond its panel is the panel that it
 // reads next, P further on, not its neighbour, which another stream is reading.
 template <int P>
-inline void prefetch_stream(const std::byte* at, int64_t left, size_t panel_bytes) {
+[[gnu::always_inline]] inline void prefetch_stream(const std::byte* at, int64_t left,
+                                                   size_t panel_bytes) {
   prefetch(at + kAhead + (left > kAhead ? 0 : size_t(P - 1) * panel_bytes));
 }
 
@@ -15,8 +16,8 @@ template <DType F>
 constexpr int64_t kStepBytes = F == DType::f16 ? 32 : 64;
 
 template <DType F, int R, int P>
-inline void add_products(const float* x, const std::byte* w, size_t panel_bytes, int64_t k,
-                         Lanes (&acc)[R][P]) {
+[[gnu::always_inline]] inline void add_products(const float* x, const std::byte* w,
+                                                size_t panel_bytes, int64_t k, Lanes (&acc)[R][P]) {
   for (int64_t i = 0; i < k; i++, x += R, w += kStepBytes<F>) {
     Lanes wv[P];
 #pragma GCC unroll 8
@@ -35,8 +36,9 @@ inline void add_products(const float* x, const std::byte* w, size_t panel_bytes,
 
 // bf16 weights with f32 activations; x has an even number of elements
 template <int R, int P>
-inline void add_bf16_products(const float* x, const std::byte* w, size_t panel_bytes, int64_t pairs,
-                              Lanes (&acc)[R][P]) {
+[[gnu::always_inline]] inline void add_bf16_products(const float* x, const std::byte* w,
+                                                     size_t panel_bytes, int64_t pairs,
+                                                     Lanes (&acc)[R][P]) {
   for (int64_t i = 0; i < pairs; i++, x += 2 * R, w += 64) {
     Lanes even[P], odd[P];
 #pragma GCC unroll 8
@@ -57,8 +59,9 @@ inline void add_bf16_products(const float* x, const std::byte* w, size_t panel_b
 
 // bf16 weights with bf16 activations
 template <int R, int P>
-inline void add_pair_products(const Pair* x, const std::byte* w, size_t panel_bytes, int64_t pairs,
-                              Lanes (&acc)[R][P]) {
+[[gnu::always_inline]] inline void add_pair_products(const Pair* x, const std::byte* w,
+                                                     size_t panel_bytes, int64_t pairs,
+                                                     Lanes (&acc)[R][P]) {
   for (int64_t i = 0; i < pairs; i++, x += R, w += 64) {
     Pairs wv[P];
 #pragma GCC unroll 8
@@ -76,8 +79,8 @@ inline void add_pair_products(const Pair* x, const std::byte* w, size_t panel_by
 }
 
 template <DType F, Activations A, int R, int P>
-inline void multiply_panels(const std::byte* tile, const std::byte* panels, size_t panel_bytes,
-                            int64_t k, float* sums) {
+[[gnu::always_inline]] inline void multiply_panels(const std::byte* tile, const std::byte* panels,
+                                                   size_t panel_bytes, int64_t k, float* sums) {
   Lanes acc[R][P];
 #pragma GCC unroll 32
   for (int r = 0; r < R; r++)

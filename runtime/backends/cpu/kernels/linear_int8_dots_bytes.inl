@@ -1,9 +1,14 @@
 // Block dots where only pairs of bytes can be multiplied, into 16 bits that must not overflow.
 // Quads outside, rows inside: each quad of weights is prepared once.
 
+// Larger codes would overflow: the starts of the packed rows, meant for a zero at 128, are divided.
+template <DType F>
+constexpr int kUp = 0;
+
 // dot += quad j, in 16 bits: eight of 2 * 15 * 127 (q4) fit, two of 2 * 63 * 127 (q6) do.
 template <DType F, int j, int R>
-inline void add_quad_16(const XBlock<R>& x, const std::byte* codes, Ints (&dot)[R]) {
+[[gnu::always_inline]] inline void add_quad_16(const XBlock<R>& x, const std::byte* codes,
+                                               Ints (&dot)[R]) {
   const Ints w = quad_codes<F, j>(codes);
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++)
@@ -12,7 +17,8 @@ inline void add_quad_16(const XBlock<R>& x, const std::byte* codes, Ints (&dot)[
 
 // q8_0 undoes the + 128: |code| <= 128 times x with the code's sign is 2 * 128 * 127 at most.
 template <int j, int R>
-inline void add_signed_quad(const XBlock<R>& x, const std::byte* codes, Ints (&dot)[R]) {
+[[gnu::always_inline]] inline void add_signed_quad(const XBlock<R>& x, const std::byte* codes,
+                                                   Ints (&dot)[R]) {
   const Ints w = load_ints(codes + j * 64) ^ broadcast_int(int(0x80808080));
   const Ints size = abs_bytes(w);
 #pragma GCC unroll 16
@@ -22,13 +28,14 @@ inline void add_signed_quad(const XBlock<R>& x, const std::byte* codes, Ints (&d
 }
 
 template <int R>
-inline void clear(Ints (&dot)[R]) {
+[[gnu::always_inline]] inline void clear(Ints (&dot)[R]) {
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) dot[r] = broadcast_int(0);
 }
 
 template <int half, int R>
-inline void half_block_dots(const XBlock<R>& x, const std::byte* codes, Ints (&dot)[R]) {  // q6_k
+[[gnu::always_inline]] inline void half_block_dots(const XBlock<R>& x, const std::byte* codes,
+                                                   Ints (&dot)[R]) {  // q6_k
   Ints first[R], second[R];
   clear(first);
   clear(second);
@@ -38,15 +45,15 @@ inline void half_block_dots(const XBlock<R>& x, const std::byte* codes, Ints (&d
   add_quad_16<DType::q6_k, half * 4 + 3>(x, codes, second);
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
-    const int high = x.minus_high_sum(r), minus_sum = half == 0 ? x.minus_sum(r) - high : high;
-    dot[r] = zero_point<DType::q6_k>(minus_sum) + add_neighbours_16(first[r]) +
-             add_neighbours_16(second[r]);
+    const int high = x.high_start(r), start = half == 0 ? x.start(r) - high : high;
+    dot[r] = broadcast_int(start / 4) + add_neighbours_16(first[r]) + add_neighbours_16(second[r]);
   }
 }
 
 template <DType F, int R, class Add>
-inline void each_block_dot(const XBlock<R>& x, const std::byte* head, const std::byte* codes,
-                           int64_t b, const Add& add) {
+[[gnu::always_inline]] inline void each_block_dot(const XBlock<R>& x, const std::byte* head,
+                                                  const std::byte* codes, int64_t b,
+                                                  const Add& add) {
   if constexpr (F == DType::q6_k) {
     Ints low[R], high[R];
     half_block_dots<0>(x, codes, low);
@@ -69,7 +76,9 @@ inline void each_block_dot(const XBlock<R>& x, const std::byte* head, const std:
   for (int r = 0; r < R; r++) {
     if constexpr (F == DType::q8_0)
       add(r, dot[r]);
+    else if constexpr (F == DType::q4_0)
+      add(r, broadcast_int(x.start(r) / 16) + add_neighbours_16(dot[r]));
     else
-      add(r, zero_point<F>(x.minus_sum(r)) + add_neighbours_16(dot[r]));
+      add(r, add_neighbours_16(dot[r]));
   }
 }

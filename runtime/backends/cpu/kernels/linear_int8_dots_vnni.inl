@@ -1,11 +1,21 @@
 // Block dots with AVX-512 VNNI: the eight quads of weights stay in registers, rows pass by.
 
+// Codes are multiplied up until their zero is at 128, as the packed rows have it; the scale makes
+// up for it.
+template <DType F>
+constexpr int kUp = F == DType::q4_0   ? 4
+                    : F == DType::q6_k ? 2
+                                       : 0;
+
 template <DType F, int R, class Add>
-inline void each_block_dot(const XBlock<R>& x, const std::byte* head, const std::byte* codes,
-                           int64_t b, const Add& add) {
-  const Ints w[8] = {quad_codes<F, 0>(codes), quad_codes<F, 1>(codes), quad_codes<F, 2>(codes),
-                     quad_codes<F, 3>(codes), quad_codes<F, 4>(codes), quad_codes<F, 5>(codes),
-                     quad_codes<F, 6>(codes), quad_codes<F, 7>(codes)};
+[[gnu::always_inline]] inline void each_block_dot(const XBlock<R>& x, const std::byte* head,
+                                                  const std::byte* codes, int64_t b,
+                                                  const Add& add) {
+  constexpr int up = kUp<F>;
+  const Ints w[8] = {quad_codes<F, 0, up>(codes), quad_codes<F, 1, up>(codes),
+                     quad_codes<F, 2, up>(codes), quad_codes<F, 3, up>(codes),
+                     quad_codes<F, 4, up>(codes), quad_codes<F, 5, up>(codes),
+                     quad_codes<F, 6, up>(codes), quad_codes<F, 7, up>(codes)};
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
     const auto quads = [&](Ints dot, int first, int last) {
@@ -14,11 +24,11 @@ inline void each_block_dot(const XBlock<R>& x, const std::byte* head, const std:
       return dot;
     };
     if constexpr (F == DType::q6_k) {
-      const int high = x.minus_high_sum(r), low = x.minus_sum(r) - high;
-      add(r, quads(zero_point<F>(low), 0, 4) * half_factor(head, b, 0) +
-                 quads(zero_point<F>(high), 4, 8) * half_factor(head, b, 1));
+      const Ints high = broadcast_int(x.high_start(r)), low = broadcast_int(x.start(r)) - high;
+      add(r,
+          quads(low, 0, 4) * half_factor(head, b, 0) + quads(high, 4, 8) * half_factor(head, b, 1));
     } else {
-      add(r, quads(zero_point<F>(x.minus_sum(r)), 0, 8));
+      add(r, quads(broadcast_int(kHasMinimum<F> ? 0 : x.start(r)), 0, 8));
     }
   }
 }

@@ -2,19 +2,19 @@
 // over blocks rounds: acc = fma(dot, scale * dx, acc), then fma(minimum, dx * sum of x, acc).
 
 template <DType F, int R>
-inline void add_int8_products(const std::byte* x, const std::byte* panel, int64_t blocks,
-                              Lanes (&acc)[R]) {
+[[gnu::always_inline]] inline void add_int8_products(const std::byte* x, const std::byte* panel,
+                                                     int64_t blocks, Lanes (&acc)[R]) {
   constexpr BlockLayout layout = block_layout(F);
   for (int64_t b = 0; b < blocks; b++, x += XBlock<R>::kBytes) {
     const std::byte *head = panel + layout.head(b), *codes = panel + layout.codes(b);
-#pragma GCC unroll 8
-    for (size_t i = 0; i < layout.code_bytes; i += 64) prefetch(codes + i + kInt8Ahead);
+    prefetch_block<layout>(panel, b, kInt8Ahead);
     const XBlock<R> rows{x};
-    const Lanes scale = block_scale<F>(head, b);
+    Lanes scale = block_scale<F>(head, b), minimum = zero();
+    if constexpr (kUp < F >> 0) scale = scale * broadcast(1.0f / (1 << kUp<F>));
+    if constexpr (kHasMinimum<F>) minimum = block_minimum<F>(head, b);
     const auto add = [&](int r, Ints dot) {
       acc[r] = fma(to_lanes(dot), scale * broadcast(rows.scale(r)), acc[r]);
-      if constexpr (kHasMinimum<F>)
-        acc[r] = fma(block_minimum<F>(head, b), broadcast(rows.scaled_sum(r)), acc[r]);
+      if constexpr (kHasMinimum<F>) acc[r] = fma(minimum, broadcast(rows.scaled_sum(r)), acc[r]);
     };
     each_block_dot<F>(rows, head, codes, b, add);
   }

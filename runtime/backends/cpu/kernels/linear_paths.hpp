@@ -1,5 +1,6 @@
 // What linear_*.inl give for each instruction path.
 #pragma once
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +18,10 @@ inline constexpr int kMostTilePanels = 16;
 // sums[panel][row][16] = one tile of `shape` rows of x times neighbouring panels.
 using MultiplyTile = void (*)(const std::byte* tile, const std::byte* panels, size_t panel_bytes,
                               int count, int64_t k, float* sums);
-// The first `rows` rows of x into a tile of `shape` rows; the others become zero.
-using PackTile = void (*)(const float* x, int64_t k, int rows, int shape, std::byte* tile);
+// k elements of `rows` rows of x, `stride` apart, into a tile of `shape` rows; the others become
+// zero. A tile may be packed in pieces of whole 32s of k.
+using PackTile = void (*)(const float* x, int64_t stride, int64_t k, int rows, int shape,
+                          std::byte* tile);
 
 // The last steps of the chains: out = after(sum + bias) + residual.
 struct LinearEnd {

@@ -77,6 +77,7 @@ void pack_q4_k(int64_t k, const std::byte* in, size_t row, std::byte* panel) {
                b %= 8;
                memcpy(head + row * 2, block, 2);
                memcpy(head + 32 + row * 2, block + 2, 2);
+               head[32 + row * 2 + 1] ^= std::byte{0x80};  // the file's minimum is to be taken away
                std::byte* factors = head + kFactors + b * 32 + row;
                q4_k_factors(block + 4, b, factors, factors + 16);
                // 32 bytes hold two blocks, one in each half of every byte

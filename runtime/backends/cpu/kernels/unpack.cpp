@@ -34,7 +34,7 @@ Line line_of(DType format, int64_t block, int half, const std::byte* head, size_
     case DType::q4_1:
       return {f16(0), f16(32)};
     case DType::q4_k:
-      return {f16(0) * float(uint8_t(factors[0])), -(f16(32) * float(uint8_t(factors[16])))};
+      return {f16(0) * float(uint8_t(factors[0])), f16(32) * float(uint8_t(factors[16]))};
     case DType::q6_k: {
       const float d = f16(0) * float(int8_t(factors[half * 16]));
       return {d, -32 * d};
