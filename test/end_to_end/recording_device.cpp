@@ -62,6 +62,7 @@ RecordingDevice::RecordingDevice() : ops_(recording_ops()) {}
 RecordingDevice::~RecordingDevice() = default;
 
 Buffer RecordingDevice::allocate(Memory memory, size_t bytes, std::string_view) {
+  allocated_ += bytes;
   void* const data = std::aligned_alloc(64, (bytes / 64 + 1) * 64);
   std::memset(data, 0, bytes);
   return {data, bytes, memory, [](void* p, size_t) { std::free(p); }};

@@ -70,6 +70,7 @@ class RecordingDevice final : public Device {
   void ignore(const Edge& edge) { ignored_ = edge; }  // its waits order nothing
 
   const std::vector<std::string>& races() const { return races_; }
+  size_t allocated() const { return allocated_; }  // ever
 
  private:
   struct Access {
@@ -86,6 +87,7 @@ class RecordingDevice final : public Device {
   std::vector<std::string> lanes_;
   Clock host_;
   int events_ = 0;
+  size_t allocated_ = 0;
   std::set<Edge> edges_;
   Edge ignored_{"", -1};
   // Latest accesses of each piece of memory: address -> of the bytes up to the next address.
