@@ -138,7 +138,8 @@ class Builder {
         }
         return *found;
       };
-      table.set(id(left), id(right), {uint32_t(i), id(std::string(left).append(right))});
+      const int32_t left_id = id(left), right_id = id(right);
+      table.set(left_id, right_id, {uint32_t(i), id(std::string(left).append(right))});
     }
     return table;
   }

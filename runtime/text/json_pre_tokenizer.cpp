@@ -55,7 +55,9 @@ void read_into(PreTokenizer& out, const JsonView& json) {
     out.add(Split{&is_punctuation,
                   behavior.is_null() ? Behavior::isolated : read_behavior(behavior), false});
   } else if (type == "Whitespace") {
-    out.add(Split{Regex("\\w+|[^\\w\\s]+", json.where()), Behavior::removed, true});
+    // Its \w is that of Rust's regex crate, which counts the joiners.
+    const std::string expression = "[\\w\\x{200C}\\x{200D}]+|[^\\w\\x{200C}\\x{200D}\\s]+";
+    out.add(Split{Regex(expression, json.where()), Behavior::removed, true});
   } else if (type == "WhitespaceSplit") {
     out.add(Split{&is_white_space, Behavior::removed, false});
   } else if (type == "CharDelimiterSplit") {

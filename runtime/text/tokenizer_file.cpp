@@ -35,7 +35,8 @@ class Reader {
   bool string(std::string& value) {
     if (table_ != Table::merges) return scalar(Json(std::move(value)));
     if (open_.size() == table_depth_ + 1) {  // ["a", "b"]
-      if (++parts_ > 2) return bad_entry();
+      if (parts_ == 2) return bad_entry();
+      ++parts_;
       file_.merges.add(value);
       return true;
     }
@@ -70,7 +71,7 @@ class Reader {
   [[noreturn]] bool bad_entry() {
     if (table_ == Table::merges) {
       fail(Fault::bad_file, "{}: model.merges[{}]: expected two tokens, \"a b\" or [\"a\", \"b\"]",
-           file_.path, file_.merges.count());
+           file_.path, file_.merges.count() - (parts_ == 2 ? 1 : 0));
     }
     fail(Fault::bad_file, "{}: model.vocab: the id of \"{}\" is not a whole number from 0 to {}",
          file_.path, key_, kHighestId);
@@ -130,6 +131,7 @@ class Reader {
       return bad_entry();
     }
     if (table_ != Table::none && open_.size() == table_depth_) table_ = Table::none;
+    parts_ = 0;
     open_.pop_back();
     return true;
   }

@@ -30,7 +30,8 @@ MergeTable read_merges(const TokenizerFile& file, size_t prefix) {
       }
       return *found;
     };
-    table.set(id(left), id(right), {uint32_t(i), id(joined)});
+    const int32_t left_id = id(left), right_id = id(right);
+    table.set(left_id, right_id, {uint32_t(i), id(joined)});
   }
   return table;
 }
