@@ -32,10 +32,14 @@ void check_generate(const RunConfig& config, const Sources& sources) {
     for (const char* path : {"logprobs", "report_kept"}) unused(path, "without --output");
 }
 
+// In one line: a file may well serve several commands.
 void warn_of_keys_of_other_commands(const Sources& sources, Command command) {
+  std::string unused;
   for (const Key& key : config_keys())
     if (sources.given(key.path) && !key.commands.has(command))
-      log::warning("{} has no effect on {}", sources.name(key.path), name(command));
+      unused += fmt::format("{}{}", unused.empty() ? "" : ", ",
+                            unused.empty() ? sources.name(key.path) : key.path);
+  if (!unused.empty()) log::warning("{}: no effect on {}", unused, name(command));
 }
 
 }  // namespace

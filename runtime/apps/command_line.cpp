@@ -2,11 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 
 #include "runtime/apps/config_file.hpp"
 #include "runtime/apps/json_text.hpp"
+#include "runtime/base/json.hpp"
 
 namespace hydrant {
 namespace {
@@ -140,6 +142,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (line.command == Command::validate && config_file.empty())
     fail(Fault::bad_config, "CONFIG: the file to check is needed");
 
+  if (const char* isa = std::getenv("HYDRANT_ISA"); isa && *isa)
+    for (const Key& key : config_keys())
+      if (key.path == "isa") {
+        key.read(line.config, isa, "HYDRANT_ISA");
+        line.sources.add("isa", "HYDRANT_ISA");
+      }
   if (!config_file.empty()) read_config_file(config_file, line.config, line.sources);
   for (const auto& [key, texts] : given) read_flag(*key, texts, line.config, line.sources);
   return line;

@@ -157,6 +157,8 @@ std::vector<Key> make() {
             "inspect.batch", "--batch", "N", Commands(inspect), "rows to estimate memory for"),
       named(integer([](auto& c) -> auto& { return c.inspect.length; }, 0, kTokens),
             "inspect.length", "--length", "N", Commands(inspect), "prompt + output tokens of each row; 0: the model's limit"),
+      named(integer([](auto& c) -> auto& { return c.inspect.prompt_len; }, 0, kTokens),
+            "inspect.prompt_len", "--prompt-len", "N", Commands(inspect), "how many of them are the prompt; 0: all but one"),
       named(toggle([](auto& c) -> auto& { return c.inspect.json; }),
             "inspect.json", "--json", "", Commands(inspect), "one JSON document instead of a table"),
   };

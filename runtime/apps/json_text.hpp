@@ -1,17 +1,13 @@
-// Strict JSON from files and lines, and exact numbers into JSON.
+// Exact numbers into JSON, and hints for words that nobody knows.
 #pragma once
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "runtime/base/error.hpp"
-
 namespace hydrant {
-
-// Throws `fault` "NAME: ..." for text that is not JSON, for a key that stands twice in one object
-// and for nesting deeper than any of our files has.
-nlohmann::json parse_json(std::string_view text, const std::string& name, Fault fault);
 
 // The shortest decimal number that reads back as the same float; throws internal when not finite.
 nlohmann::ordered_json exact(float value);

@@ -22,9 +22,19 @@ int run(int argc, char** argv) {
   if (config.quiet) log::set_level(log::Level::none);
   check_config(config, line.sources, line.command);
   switch (line.command) {
+    case Command::generate:
+      return run_generate(config, line.sources);
+    case Command::score:
+      return run_score(config, line.sources);
+    case Command::tokenize:
+      return run_tokenize(config, line.sources);
+    case Command::inspect:
+      return run_inspect(config, line.sources);
+    case Command::bench:
+      return run_bench(config, line.sources);
     case Command::validate:
       return run_validate(config, line.sources);
-    default:
+    case Command::count:
       break;
   }
   fail(Fault::internal, "a command that nothing runs");

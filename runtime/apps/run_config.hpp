@@ -36,7 +36,8 @@ struct BenchConfig {
 };
 
 struct InspectConfig {
-  int32_t batch = 1, length = 0;  // 0: the model's limit
+  int32_t batch = 1;
+  int32_t length = 0, prompt_len = 0;  // 0: the model's limit; all but one of them
   bool json = false;
 };
 

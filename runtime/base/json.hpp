@@ -5,12 +5,14 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/base/error.hpp"
+
 namespace hydrant {
 
 using Json = nlohmann::json;
 
-// Throws bad_file naming `file` for text that is no JSON, nests deeper than 64, or has a key twice
+// Throws `fault` naming `file` for text that is no JSON, nests deeper than 64, or has a key twice
 // in one object (readers disagree on which of the two counts).
-Json parse_json(std::string_view text, const std::string& file);
+Json parse_json(std::string_view text, const std::string& file, Fault fault = Fault::bad_file);
 
 }  // namespace hydrant

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/device/buffer.hpp"
 #include "runtime/device/ops.hpp"
@@ -37,6 +38,8 @@ struct Backend {
   int preference;    // the highest usable one is the default
   bool (*usable)();  // never throws
   std::unique_ptr<Device> (*open)(const DeviceOptions&);
+  // Instruction paths it can use on this machine, ascending; null where there is no such choice.
+  std::vector<std::string_view> (*paths)() = nullptr;
 };
 
 }  // namespace hydrant

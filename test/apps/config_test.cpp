@@ -101,12 +101,12 @@ TEST_CASE("every wrong configuration is refused with its path and the rule it br
       {R"({"bench": {"batch": []}})", "run.json: bench.batch:", "non-empty list"},
       {R"({"bench": {"batch": [0]}})", "run.json: bench.batch:", "from 1"},
       {R"({"bench": {"policy": ["h20"]}})", "run.json: bench.policy:", "policies"},
-      {R"({"seed": 1, "seed": 2})", "run.json:", "stands twice"},
-      {R"({"seed": NaN})", "run.json:", "not JSON"},
-      {R"({"sampling": {"temperature": 1e999}})", "run.json:", "not JSON"},
-      {R"({"seed": 1)", "run.json:", "not JSON"},
-      {"", "run.json:", "not JSON"},
-      {"{\"model\": \"\xff\"}", "run.json:", "not JSON"},
+      {R"({"seed": 1, "seed": 2})", "run.json:", "occurs twice"},
+      {R"({"seed": NaN})", "run.json:", "not valid JSON"},
+      {R"({"sampling": {"temperature": 1e999}})", "run.json:", "not valid JSON"},
+      {R"({"seed": 1)", "run.json:", "not valid JSON"},
+      {"", "run.json:", "not valid JSON"},
+      {"{\"model\": \"\xff\"}", "run.json:", "not valid JSON"},
   }));
   CAPTURE(wrong.document);
   const std::string message = refusal(wrong.document);

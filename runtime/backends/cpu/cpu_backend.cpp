@@ -1,4 +1,5 @@
 #include "runtime/backends/cpu/cpu_device.hpp"
+#include "runtime/backends/cpu/isa.hpp"
 
 namespace hydrant {
 
@@ -8,6 +9,12 @@ const Backend& cpu_backend() {
   static constexpr Backend backend{"cpu", /*preference=*/0, [] { return true; },
                                    [](const DeviceOptions& options) -> std::unique_ptr<Device> {
                                      return std::make_unique<cpu::CpuDevice>(options);
+                                   },
+                                   [] {
+                                     std::vector<std::string_view> paths;
+                                     for (const cpu::Isa isa : cpu::usable_isas())
+                                       paths.push_back(name(isa));
+                                     return paths;
                                    }};
   return backend;
 }

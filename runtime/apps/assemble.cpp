@@ -1,0 +1,79 @@
+#include "runtime/apps/assemble.hpp"
+
+#include <chrono>
+
+#include "models/registry.hpp"
+#include "runtime/apps/progress.hpp"
+#include "runtime/backends/registry.hpp"
+#include "runtime/base/error.hpp"
+
+namespace hydrant {
+namespace {
+
+ModelWeights load(const Model& model, const WeightPlan& plan, Device& device, bool quiet,
+                  double& seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  Progress bar("loading", quiet);
+  ModelWeights weights = load_weights(
+      model.files.checkpoint, model.spec, plan, device,
+      [&](uint64_t done, uint64_t total) { bar.show(double(done) / double(total), ""); });
+  seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return weights;
+}
+
+}  // namespace
+
+Model open_described_model(const std::string& path) {
+  Model model{open_model(path), {}, {}};
+  const ModelFamily& family =
+      find_family(model.files.architecture, model.files.kind, model.files.description);
+  model.spec = describe(family, model.files);
+  model.sources = family.sources(model.spec, model.files.kind);
+  return model;
+}
+
+Model open_described_model(const RunConfig& config, const Sources& sources) {
+  Model model = open_described_model(config.model);
+  if (config.cache.positions == "cache" && model.spec.block.rotary.dims == 0)
+    fail(Fault::bad_config,
+         "{}: must be original for {}: places within the cache need rotary embedding, which {} "
+         "models do not have",
+         sources.name("cache.positions"), config.model, model.spec.family);
+  return model;
+}
+
+std::unique_ptr<text::Tokenizer> open_tokenizer(const ModelFiles& files) {
+  if (files.kind == FileKind::hugging_face)
+    return text::load_tokenizer_json(files.path + "/tokenizer.json");
+  const GgufTokenizer& t = files.tokenizer;
+  return text::make_gguf_tokenizer({files.path, t.model, t.pre, t.tokens, t.scores, t.types,
+                                    t.merges, t.bos, t.eos, t.unknown, t.add_bos, t.add_eos,
+                                    t.add_space_prefix});
+}
+
+std::unique_ptr<Device> open_device(const RunConfig& config) {
+  return open_device(config.device, {config.threads, config.isa});
+}
+
+WeightPlan plan_weights(const Model& model, Device& device, const RunConfig& config) {
+  return plan_weights(model.files.checkpoint, model.spec, model.sources, device.ops(),
+                      config.compute_dtype == "f32");
+}
+
+LoadedModel::LoadedModel(const Model& model, Device& device, const RunConfig& config)
+    : model_(model),
+      device_(device),
+      plan_(plan_weights(model, device, config)),
+      weights_(load(model, plan_, device, config.quiet, load_seconds_)),
+      feed_(weights_) {}
+
+Generator LoadedModel::generator(BatchShape shape, DType kv_dtype) {
+  return Generator(device_, model_.spec, feed_, shape, kv_dtype);
+}
+
+BatchShape batch_shape(const BatchConfig& batch) {
+  return {batch.rows_per_group, batch.groups, batch.prefill_chunk, batch.prefill_tokens};
+}
+
+}  // namespace hydrant

@@ -1,0 +1,72 @@
+#include "runtime/apps/bandwidth.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/error.hpp"
+
+namespace hydrant {
+namespace {
+
+constexpr size_t kBytes = size_t{256} << 20;  // more than the last-level cache that two cores share
+constexpr int kPasses = 5;
+
+// On huge pages, as weights are.
+class Pages {
+ public:
+  Pages()
+      : data_(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    if (data_ == MAP_FAILED)
+      fail(Fault::out_of_memory, "{} bytes to measure the memory's speed with", kBytes);
+    ::madvise(data_, kBytes, MADV_HUGEPAGE);
+    std::fill_n(words(), kBytes / sizeof(uint64_t), uint64_t{1});
+  }
+  ~Pages() { ::munmap(data_, kBytes); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  uint64_t* words() const { return static_cast<uint64_t*>(data_); }
+
+ private:
+  void* data_;
+};
+
+// Eight sums, so that no addition waits for the one before.
+uint64_t read_words(const uint64_t* words, size_t count) {
+  std::array<uint64_t, 8> sums{};
+  for (size_t i = 0; i + 8 <= count; i += 8)
+    for (size_t j = 0; j < 8; j++) sums[j] ^= words[i + j];
+  uint64_t all = 0;
+  for (const uint64_t s : sums) all ^= s;
+  return all;
+}
+
+}  // namespace
+
+double memory_bandwidth(int threads) {
+  using Clock = std::chrono::steady_clock;
+  const Pages pages;
+  const size_t part = kBytes / sizeof(uint64_t) / size_t(threads) / 8 * 8;
+  std::atomic<uint64_t> sink{0};  // what is read must have a use
+  double best = 0;
+  for (int pass = 0; pass < kPasses; pass++) {
+    const auto begin = Clock::now();
+    {
+      std::vector<std::jthread> team;
+      for (int t = 0; t < threads; t++)
+        team.emplace_back([&, t] { sink ^= read_words(pages.words() + size_t(t) * part, part); });
+    }
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    best = std::max(best, double(part * size_t(threads) * sizeof(uint64_t)) / seconds);
+  }
+  return best;
+}
+
+}  // namespace hydrant

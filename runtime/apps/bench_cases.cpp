@@ -1,0 +1,104 @@
+#include "runtime/apps/bench_cases.hpp"
+
+#include <algorithm>
+
+#include "policies/registry.hpp"
+#include "runtime/apps/cache_choice.hpp"
+#include "runtime/apps/input.hpp"
+#include "runtime/base/aligned.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/engine/check_request.hpp"
+
+namespace hydrant {
+namespace {
+
+// The cache section that a combination stands for. Sinks given for all go to those that have them.
+CacheConfig cache_of(const RunConfig& config, const std::string& policy,
+                     const std::string& budget) {
+  CacheConfig cache = config.cache;
+  cache.policy = policy;
+  cache.budget = budget;
+  cache.heavy.reset();
+  cache.recent.reset();
+  if (!policy::regions(policy::policy_named(policy).value()).sinks) cache.sinks.reset();
+  return cache;
+}
+
+BenchCase make_case(const RunConfig& config, const ModelSpec& spec,
+                    const std::vector<std::vector<int32_t>>& prompts, const std::string& policy,
+                    const std::string& budget, int32_t output) {
+  const auto batch = int32_t(prompts.size());
+  BenchCase c;
+  c.policy = policy;
+  c.budget = budget;
+  c.batch = batch;
+  c.prompt_len = int32_t(prompts.front().size());
+  c.output_len = output;
+  c.cache = cache_choice(cache_of(config, policy, budget), Sources());
+  c.shape = batch_shape(config.batch);
+  c.shape.groups = std::min(config.batch.groups, batch);
+  c.shape.rows_per_group = ceil_div(batch, c.shape.groups);
+  for (const auto& prompt : prompts) {
+    Request& request = c.requests.emplace_back();
+    request.prompt = prompt;
+    request.max_new_tokens = output;
+    request.plans = policy::plan(c.cache, spec.layers, c.prompt_len, output);
+    check_request(spec, request, c.requests.size());
+  }
+  return c;
+}
+
+void check_length(const RunConfig& config, const Sources& sources, const ModelSpec& spec,
+                  int32_t prompt, int32_t output) {
+  if (config.cache.positions == "original" && int64_t{prompt} + output - 1 > spec.max_positions)
+    fail(Fault::bad_config, "{}: {} + {} tokens need more than the model's {} positions",
+         sources.name("bench.output_len"), prompt, output, spec.max_positions);
+}
+
+}  // namespace
+
+std::vector<std::vector<int32_t>> cut_prompts(const std::vector<int32_t>& text,
+                                              const std::vector<int32_t>& begin, int64_t length,
+                                              int64_t count) {
+  const int64_t own = std::max<int64_t>(length - int64_t(begin.size()), 1),
+                room = int64_t(text.size()) - own;
+  if (room < count - 1)
+    fail(Fault::bad_input, "bench.text: its {} tokens are too few for {} different prompts of {}",
+         text.size(), count, length);
+  const int64_t step = count > 1 ? room / (count - 1) : 0;
+  std::vector<std::vector<int32_t>> prompts;
+  for (int64_t r = 0; r < count; r++) {
+    std::vector<int32_t>& prompt = prompts.emplace_back(begin);
+    const auto from = text.begin() + r * step;
+    prompt.insert(prompt.end(), from, from + own);
+    prompt.resize(size_t(length));  // a prompt of one token is the BOS alone
+  }
+  return prompts;
+}
+
+std::vector<BenchCase> bench_cases(const RunConfig& config, const Sources& sources,
+                                   const ModelSpec& spec, const text::Tokenizer& tokenizer) {
+  const BenchConfig& b = config.bench;
+  std::string text(kBenchText);
+  if (!b.text.empty()) {
+    text = read_input(b.text);
+    require_utf8(text, b.text);
+  }
+  const std::vector<int32_t> ids = tokenizer.encode(text, /*add_special=*/false),
+                             begin = tokenizer.encode("", /*add_special=*/true);
+  std::vector<BenchCase> cases;
+  for (const int32_t prompt : b.prompt_len)
+    for (const int32_t output : b.output_len) {
+      check_length(config, sources, spec, prompt, output);
+      for (const int32_t batch : b.batch) {
+        const auto prompts = cut_prompts(ids, begin, prompt, batch);
+        for (const std::string& policy : b.policy)
+          for (const std::string& budget :
+               policy == "full" ? std::vector<std::string>{""} : b.budget)
+            cases.push_back(make_case(config, spec, prompts, policy, budget, output));
+      }
+    }
+  return cases;
+}
+
+}  // namespace hydrant

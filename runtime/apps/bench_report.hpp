@@ -1,0 +1,37 @@
+// What `bench` measured, as a table, as JSON and as CSV.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "runtime/apps/agreement.hpp"
+
+namespace hydrant {
+
+struct BenchRun {  // one repeat
+  double prefill_seconds = 0, decode_seconds = 0;
+};
+
+struct BenchResult {
+  const BenchCase* bench = nullptr;
+  std::vector<BenchRun> runs;
+  size_t kv = 0, full_kv = 0, workspace = 0, weights = 0;
+  size_t peak = 0, predicted_peak = 0;
+  double decode_bytes = 0;  // weights and cache that one run's decode steps must read
+  double bandwidth = 0;     // bytes per second that this machine can read
+  std::optional<Agreement> agreement;
+};
+
+// What all rows of a report share.
+struct BenchMachine {
+  std::string weight_format, kv_dtype, activations, isa;
+  int threads = 0;
+};
+
+nlohmann::ordered_json json_row(const BenchResult& result, const BenchMachine& machine);
+std::string csv_text(const std::vector<nlohmann::ordered_json>& rows);
+std::string table_text(const std::vector<nlohmann::ordered_json>& rows);
+
+}  // namespace hydrant

@@ -1,0 +1,166 @@
+#include <fmt/format.h>
+
+#include <map>
+
+#include "models/registry.hpp"
+#include "runtime/apps/cache_choice.hpp"
+#include "runtime/apps/chat.hpp"
+#include "runtime/apps/command.hpp"
+#include "runtime/apps/config_file.hpp"
+#include "runtime/apps/figures.hpp"
+#include "runtime/apps/memory_plan.hpp"
+#include "runtime/apps/output.hpp"
+#include "runtime/backends/registry.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/json.hpp"
+
+namespace hydrant {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+OrderedJson architecture(const Model& model, const WeightPlan& plan) {
+  const ModelSpec& s = model.spec;
+  const BlockSpec& b = s.block;
+  return {{"family", s.family},
+          {"parameters", plan.parameters},
+          {"layers", s.layers},
+          {"hidden", s.hidden},
+          {"embedding", s.embedding},
+          {"heads", b.heads},
+          {"kv_heads", b.kv_heads},
+          {"head_dim", b.head_dim},
+          {"ffn", b.ffn},
+          {"vocab", s.vocab},
+          {"context", s.max_positions},
+          {"rotary_dims", b.rotary.dims},
+          {"tied_head", s.tied_head},
+          {"eos", s.eos},
+          {"bos", s.bos >= 0 ? OrderedJson(s.bos) : OrderedJson()}};
+}
+
+OrderedJson tokenizer_of(const Model& model) {
+  const auto tokenizer = open_tokenizer(model.files);
+  OrderedJson json{{"kind", tokenizer->kind()}, {"size", tokenizer->size()}};
+  try {
+    json["chat_template"] = text::ChatTemplate(chat_source(model.files)).name();
+  } catch (const Error& e) {
+    json["chat_template"] = nullptr;
+    json["chat_template_problem"] = e.what();
+  }
+  return json;
+}
+
+// "model.layers.*.mlp.up_proj.weight": tensors that differ only in numbers are one line.
+OrderedJson tensor_groups(const Checkpoint& checkpoint) {
+  struct Group {
+    int64_t count = 0;
+    uint64_t bytes = 0;
+    std::string type, shape;
+  };
+  std::map<std::string, Group> groups;
+  for (const StoredTensor& t : checkpoint.tensors()) {
+    std::string pattern;
+    for (const char c : printable(t.name))
+      if (c < '0' || c > '9')
+        pattern += c;
+      else if (!pattern.ends_with('*'))
+        pattern += '*';
+    const std::string shape = shape_text(t.shape);
+    Group& g = groups[fmt::format("{}|{}|{}", pattern, t.type_name, shape)];
+    g = {g.count + 1, g.bytes + t.bytes, t.type_name, shape};
+  }
+  OrderedJson list = OrderedJson::array();
+  for (const auto& [key, g] : groups)
+    list.push_back({{"name", key.substr(0, key.find('|'))},
+                    {"count", g.count},
+                    {"type", g.type},
+                    {"shape", g.shape},
+                    {"bytes", g.bytes}});
+  return list;
+}
+
+OrderedJson machine(const Device& device) {
+  OrderedJson backends_json = OrderedJson::object();
+  for (const Backend& b : backends())
+    if (b.usable() && b.paths) backends_json[std::string(b.name)] = b.paths();
+  return {{"device", device.name()},
+          {"isa", device.isa()},
+          {"threads", device.threads()},
+          {"usable", std::move(backends_json)}};
+}
+
+OrderedJson memory_json(const MemoryPlan& p) {
+  return {{"batch", p.batch},           {"prompt_len", p.prompt},
+          {"length", p.length},         {"budget_slots", p.slots},
+          {"weight_bytes", p.weights},  {"kv_bytes", p.kv},
+          {"full_kv_bytes", p.full_kv}, {"workspace_bytes", p.workspace},
+          {"process_bytes", p.process}, {"predicted_peak_bytes", p.peak()}};
+}
+
+std::string text_of(const OrderedJson& doc, const MemoryPlan& plan, const RunConfig& config) {
+  const OrderedJson &a = doc["architecture"], &t = doc["tokenizer"], &w = doc["weights"],
+                    &m = doc["machine"];
+  const auto number = [](const OrderedJson& j) { return count_text(j.get<int64_t>()); };
+  std::string out = fmt::format(
+      "{}\n"
+      "architecture  {}, {} parameters, {} layers, hidden {}, {} heads / {} KV heads of {}, ffn "
+      "{}\n"
+      "context       {} positions, vocabulary {}\n"
+      "tokenizer     {}, {} ids; chat template: {}\n"
+      "weights       {} tensors, {} as {}; activations {}\n",
+      config.model, a["family"].get<std::string>(), number(a["parameters"]), number(a["layers"]),
+      number(a["hidden"]), number(a["heads"]), number(a["kv_heads"]), number(a["head_dim"]),
+      number(a["ffn"]), number(a["context"]), number(a["vocab"]), t["kind"].get<std::string>(),
+      number(t["size"]),
+      t["chat_template"].is_null() ? "none that is known" : t["chat_template"].get<std::string>(),
+      number(w["tensors"]), bytes_text(w["stored_bytes"].get<size_t>()),
+      w["formats"].get<std::string>(), w["activations"].get<std::string>());
+  for (const OrderedJson& g : doc["tensors"])
+    out += fmt::format("  {:<52} {:>5} x {:<6} {:<16} {:>12}\n", g["name"].get<std::string>(),
+                       g["count"].get<int64_t>(), g["type"].get<std::string>(),
+                       g["shape"].get<std::string>(), bytes_text(g["bytes"].get<size_t>()));
+  std::string usable;
+  for (const auto& [backend, paths] : m["usable"].items()) {
+    usable += fmt::format("; {} can use", backend);
+    for (const auto& path : paths) usable += fmt::format(" {}", path.get<std::string>());
+  }
+  out += fmt::format("machine       {}: {}, {} threads{}\n", m["device"].get<std::string>(),
+                     m["isa"].get<std::string>(), number(m["threads"]), usable);
+  out += fmt::format(
+      "memory        for {} rows of {} tokens ({} of them prompt), policy {} with {} slots:\n"
+      "  weights {}, KV {} (full cache: {}), workspace {}, program {}: peak {}\n",
+      count_text(plan.batch), count_text(plan.length), count_text(plan.prompt), config.cache.policy,
+      count_text(plan.slots), bytes_text(plan.weights), bytes_text(plan.kv),
+      bytes_text(plan.full_kv), bytes_text(plan.workspace), bytes_text(plan.process),
+      bytes_text(plan.peak()));
+  return out;
+}
+
+}  // namespace
+
+int run_inspect(const RunConfig& config, const Sources& sources) {
+  const Model model = open_described_model(config, sources);
+  const auto device = open_device(config);
+  const WeightPlan weights = plan_weights(model, *device, config);
+  OrderedJson doc{{"model", config.model},
+                  {"architecture", architecture(model, weights)},
+                  {"tokenizer", tokenizer_of(model)},
+                  {"weights",
+                   {{"tensors", model.files.checkpoint.tensors().size()},
+                    {"stored_bytes", weights.stored_bytes},
+                    {"bytes", weights.bytes},
+                    {"formats", weights.formats},
+                    {"activations", weights.activations}}},
+                  {"tensors", tensor_groups(model.files.checkpoint)},
+                  {"machine", machine(*device)}};
+  const MemoryPlan memory = plan_memory(config, sources, model, *device, weights);
+  doc["memory"] = memory_json(memory);
+  doc["config"] = effective_config(config, Command::inspect);
+  Output("").write(config.inspect.json
+                       ? doc.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n"
+                       : text_of(doc, memory, config));
+  return 0;
+}
+
+}  // namespace hydrant

@@ -1,0 +1,71 @@
+#include "runtime/apps/memory_plan.hpp"
+
+#include <unistd.h>
+
+#include <fstream>
+
+#include "runtime/apps/cache_choice.hpp"
+#include "runtime/apps/figures.hpp"
+#include "runtime/base/error.hpp"
+
+namespace hydrant {
+namespace {
+
+// The generator is asked for sizes only.
+class NoWeights final : public WeightFeed {
+ public:
+  void prefetch(int) override {}
+  LayerWeights acquire(int, Stream&) override {
+    fail(Fault::internal, "weights were asked for while planning");
+  }
+  void release(int, Stream&) override {}
+};
+
+}  // namespace
+
+size_t resident_memory() {
+  std::ifstream pages("/proc/self/statm");
+  size_t all = 0, resident = 0;
+  pages >> all >> resident;
+  return resident * size_t(::sysconf(_SC_PAGESIZE));
+}
+
+Request sized_request(const ModelSpec& spec, const policy::Choice& cache, int64_t prompt,
+                      int64_t output) {
+  Request request;
+  request.prompt.assign(size_t(prompt), 0);
+  request.max_new_tokens = int32_t(output);
+  request.plans = policy::plan(cache, spec.layers, prompt, output);
+  return request;
+}
+
+MemoryPlan plan_memory(const RunConfig& config, const Sources& sources, const Model& model,
+                       Device& device, const WeightPlan& weights) {
+  const InspectConfig& asked = config.inspect;
+  MemoryPlan plan;
+  plan.batch = asked.batch;
+  plan.length = asked.length > 0 ? asked.length : model.spec.max_positions;
+  plan.prompt = asked.prompt_len > 0 ? asked.prompt_len : std::max<int64_t>(plan.length - 1, 1);
+  if (plan.prompt >= plan.length)
+    fail(Fault::bad_config, "{}: a prompt of {} in {} tokens leaves none to generate",
+         sources.name("inspect.length"), plan.prompt, plan.length);
+  const policy::Choice cache = cache_choice(config.cache, sources);
+  const std::vector<Request> rows(
+      size_t(plan.batch), sized_request(model.spec, cache, plan.prompt, plan.length - plan.prompt));
+  plan.slots = rows.front().plans.front().slots.capacity();
+
+  BatchShape shape = batch_shape(config.batch);
+  shape.rows_per_group = asked.batch;
+  shape.groups = 1;
+  NoWeights none;
+  const Generator generator(device, model.spec, none, shape, cache_dtype(config));
+  const MemoryNeed need = generator.need(rows);
+  plan.weights = weights.bytes;
+  plan.kv = need.kv;
+  plan.workspace = need.workspace;
+  plan.full_kv = full_kv_bytes(generator, rows, shape);
+  plan.process = resident_memory();
+  return plan;
+}
+
+}  // namespace hydrant

@@ -1,0 +1,169 @@
+#include "runtime/apps/rows.hpp"
+
+#include <algorithm>
+
+#include "runtime/apps/cache_choice.hpp"
+#include "runtime/apps/chat.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/json.hpp"
+#include "runtime/engine/check_request.hpp"
+
+namespace hydrant {
+namespace {
+
+constexpr uint64_t kMostTokens = 1 << 24;
+
+// A row's draws are its own, wherever it stands in whichever job: its id takes part (FNV-1a, then
+// the finaliser of SplitMix64).
+uint64_t seed_of(uint64_t seed, std::string_view id) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  uint64_t mixed = seed + hash;
+  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
+  return mixed ^ (mixed >> 31);
+}
+
+std::vector<text::Message> messages_of(const Json& value) {
+  std::vector<text::Message> messages;
+  if (!value.is_array() || value.empty())
+    fail(Fault::bad_input, "messages: must be a non-empty list of {{\"role\", \"content\"}}");
+  for (const Json& entry : value) {
+    Fields fields(entry);
+    const auto role = fields.text("role"), content = fields.text("content");
+    fields.finish();
+    if (!role || !content)
+      fail(Fault::bad_input, "messages[{}]: needs role and content", messages.size());
+    messages.push_back({*role, *content});
+  }
+  return messages;
+}
+
+// Exactly one of the keys must be there.
+void require_one(int given, const char* keys) {
+  if (given != 1) fail(Fault::bad_input, "exactly one of {} is needed, there are {}", keys, given);
+}
+
+std::vector<int32_t> prompt_of(Fields& fields, const PromptMaker& maker) {
+  const auto text = fields.text("prompt");
+  auto ids = fields.ids("prompt_token_ids");
+  const Json* messages = fields.any("messages");
+  require_one(text.has_value() + ids.has_value() + (messages != nullptr),
+              "prompt, prompt_token_ids, messages");
+  if (messages) return maker.from_messages(messages_of(*messages));
+  if (ids) return std::move(*ids);
+  return maker.config.chat ? maker.from_messages({{"user", *text}}) : maker.from_text(*text);
+}
+
+// lm-eval's way: the continuation is what the whole text's ids add to the context's.
+void pair_of(Fields& fields, const PromptMaker& maker, Request& request) {
+  const auto context = fields.text("context"), continuation = fields.text("continuation");
+  auto context_ids = fields.ids("context_token_ids"),
+       continuation_ids = fields.ids("continuation_token_ids");
+  require_one(context.has_value() + context_ids.has_value(), "context, context_token_ids");
+  require_one(continuation.has_value() + continuation_ids.has_value(),
+              "continuation, continuation_token_ids");
+  if (context.has_value() != continuation.has_value())
+    fail(Fault::bad_input, "context and continuation must both be texts or both be token ids");
+  if (context) {
+    request.prompt = maker.from_text(*context);
+    request.forced = maker.tokenizer.encode(*context + *continuation, /*add_special=*/true);
+    const size_t skipped = std::min(request.prompt.size(), request.forced.size());
+    request.forced.erase(request.forced.begin(), request.forced.begin() + ptrdiff_t(skipped));
+  } else {
+    request.prompt = std::move(*context_ids);
+    request.forced = std::move(*continuation_ids);
+  }
+  if (request.forced.empty()) fail(Fault::bad_input, "continuation: has no tokens");
+}
+
+Job job_of(std::string_view text, const PromptMaker& maker,
+           const std::function<void(const InputLine&, Fields&, Request&,
+                                    std::vector<std::string>& stops)>& read) {
+  Job job;
+  job.lines = read_lines(text, [&](InputLine& line, Fields& fields) {
+    Request request;
+    std::vector<std::string> stops;
+    read(line, fields, request, stops);
+    fields.finish();
+    maker.complete(request, line.number);
+    job.requests.push_back(std::move(request));
+    job.stops.push_back(std::move(stops));
+    job.line_of.push_back(line.number);
+  });
+  for (size_t i = 0, line = 0; i < job.requests.size(); i++) {  // number -> index
+    while (job.lines[line].number != job.line_of[i]) line++;
+    job.line_of[i] = line;
+  }
+  return job;
+}
+
+}  // namespace
+
+PromptMaker prompt_maker(const text::Tokenizer& tokenizer, const RunConfig& config,
+                         const Sources& sources, const Model& model) {
+  PromptMaker maker{tokenizer, config, model.spec, cache_choice(config.cache, sources), {}};
+  if (config.chat) maker.chat.emplace(chat_source(model.files));
+  return maker;
+}
+
+std::vector<int32_t> PromptMaker::from_text(std::string_view text) const {
+  std::vector<int32_t> ids = tokenizer.encode(text, /*add_special=*/true);
+  if (ids.empty())
+    fail(Fault::bad_input, "an empty prompt, and the model has no BOS to begin with");
+  return ids;
+}
+
+std::vector<int32_t> PromptMaker::from_messages(std::vector<text::Message> messages) const {
+  if (!chat) fail(Fault::bad_input, "messages: need --chat");
+  if (!config.system.empty() && (messages.empty() || messages.front().role != "system"))
+    messages.insert(messages.begin(), {"system", config.system});
+  return tokenizer.encode(chat->render(messages), /*add_special=*/false);
+}
+
+void PromptMaker::complete(Request& request, size_t line) const {
+  const auto prompt = int64_t(request.prompt.size());
+  if (!request.forced.empty())
+    request.max_new_tokens = int32_t(request.forced.size());
+  else if (cache.positions == policy::Positions::original && prompt <= spec.max_positions)
+    // The token after the last position is chosen but not fed.
+    request.max_new_tokens =
+        int32_t(std::min<int64_t>(request.max_new_tokens, spec.max_positions - prompt + 1));
+  request.plans = policy::plan(cache, spec.layers, prompt, request.max_new_tokens);
+  request.top_logprobs = config.logprobs;
+  request.report_kept = config.report_kept;
+  check_request(spec, request, line);
+}
+
+Job generate_job(std::string_view text, const PromptMaker& maker) {
+  const RunConfig& config = maker.config;
+  return job_of(text, maker,
+                [&](const InputLine& line, Fields& fields, Request& request,
+                    std::vector<std::string>& stops) {
+                  request.prompt = prompt_of(fields, maker);
+                  request.max_new_tokens = int32_t(fields.integer("max_new_tokens", 1, kMostTokens)
+                                                       .value_or(uint64_t(config.max_new_tokens)));
+                  const SamplingConfig& s = config.sampling;
+                  const auto seed = fields.integer("seed", 0, UINT64_MAX);
+                  request.sampling = {float(s.temperature),
+                                      s.top_k,
+                                      float(s.top_p),
+                                      float(s.min_p),
+                                      float(s.repetition_penalty),
+                                      seed.value_or(seed_of(config.seed, line.id))};
+                  request.stop_ids = fields.ids("stop_ids").value_or(config.stop_ids);
+                  if (!config.ignore_eos)
+                    request.stop_ids.insert(request.stop_ids.end(), maker.spec.eos.begin(),
+                                            maker.spec.eos.end());
+                  stops = fields.texts("stop").value_or(config.stop);
+                });
+}
+
+Job score_job(std::string_view text, const PromptMaker& maker) {
+  return job_of(text, maker,
+                [&](const InputLine&, Fields& fields, Request& request, std::vector<std::string>&) {
+                  pair_of(fields, maker, request);
+                });
+}
+
+}  // namespace hydrant

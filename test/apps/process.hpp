@@ -1,0 +1,48 @@
+// The hydrant binary, run as a user runs it.
+#pragma once
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.hpp"
+
+namespace hydrant::test {
+
+struct Outcome {
+  int code = -1;   // exit code; -1 when a signal ended it
+  int signal = 0;  // the signal, 0 for none
+  std::string out, err;
+  std::vector<Json> rows() const;  // standard output as JSON lines
+};
+
+enum class Stdout { captured, closed, broken_pipe, full };  // full: /dev/full
+
+struct Start {
+  std::vector<std::string> arguments;
+  std::string input;  // standard input
+  Stdout out = Stdout::captured;
+  std::vector<std::string> environment;  // NAME=VALUE, beside our own
+};
+
+// A running process; waited for when it goes out of scope.
+class Process {
+ public:
+  explicit Process(const Start& start);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  void interrupt();
+  Outcome wait();
+
+ private:
+  std::string scratch(const char* name) const { return folder_ + "/" + name; }
+  std::string folder_;
+  pid_t pid_ = -1;
+};
+
+Outcome hydrant_run(std::vector<std::string> arguments, const std::string& input = "",
+                    Stdout out = Stdout::captured);
+std::vector<Json> json_lines(const std::string& text);
+
+}  // namespace hydrant::test

@@ -1,0 +1,119 @@
+#include "test/apps/tiny_checkpoint.hpp"
+
+#include <random>
+#include <vector>
+
+#include "runtime/base/json.hpp"
+#include "test/support/checkpoint_writer.hpp"
+
+namespace hydrant::test {
+namespace {
+
+constexpr int kHidden = 32, kHeads = 4, kKvHeads = 2, kHeadDim = 8, kFfn = 64, kVocab = 258;
+
+// GPT-2's spelling of a byte: printable ones stand for themselves, the others are moved up.
+std::string spelling(int byte) {
+  static const std::vector<int> codes = [] {
+    std::vector<int> all;
+    int moved = 256;
+    for (int b = 0; b < 256; b++) {
+      const bool stays = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
+      all.push_back(stays ? b : moved++);
+    }
+    return all;
+  }();
+  const int code = codes[size_t(byte)];
+  if (code < 128) return std::string(1, char(code));
+  return {char(0xc0 | code >> 6), char(0x80 | (code & 63))};
+}
+
+Json tokenizer() {
+  Json vocabulary = Json::object();
+  for (int byte = 0; byte < 256; byte++) vocabulary[spelling(byte)] = byte;
+  Json added = Json::array();
+  for (const auto& [text, id] : {std::pair{"<s>", 256}, {"</s>", 257}})
+    added.push_back({{"id", id},
+                     {"content", text},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
+  const Json bos{{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}};
+  const Json text{{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  const Json pair{{"Sequence", {{"id", "B"}, {"type_id", 1}}}};
+  const Json byte_level{{"type", "ByteLevel"},
+                        {"add_prefix_space", false},
+                        {"trim_offsets", true},
+                        {"use_regex", false}};
+  return {{"version", "1.0"},
+          {"added_tokens", added},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", byte_level},
+          {"post_processor",
+           {{"type", "TemplateProcessing"},
+            {"single", Json::array({bos, text})},
+            {"pair", Json::array({bos, text, pair})},
+            {"special_tokens",
+             {{"<s>",
+               {{"id", "<s>"}, {"ids", Json::array({256})}, {"tokens", Json::array({"<s>"})}}}}}}},
+          {"decoder", byte_level},
+          {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", Json::array()}}}};
+}
+
+Json description() {
+  return {{"architectures", Json::array({"LlamaForCausalLM"})},
+          {"model_type", "llama"},
+          {"hidden_size", kHidden},
+          {"intermediate_size", kFfn},
+          {"num_hidden_layers", 2},
+          {"num_attention_heads", kHeads},
+          {"num_key_value_heads", kKvHeads},
+          {"max_position_embeddings", kTinyPositions},
+          {"rms_norm_eps", 1e-5},
+          {"rope_theta", 10000.0},
+          {"hidden_act", "silu"},
+          {"vocab_size", kVocab},
+          {"tie_word_embeddings", true},
+          {"bos_token_id", 256},
+          {"eos_token_id", 257},
+          {"torch_dtype", "float32"}};
+}
+
+std::vector<RawTensor> tensors() {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal(0, 0.3f);
+  std::vector<RawTensor> all;
+  const auto add = [&](const std::string& name, std::vector<int64_t> shape) {
+    int64_t count = 1;
+    for (const int64_t extent : shape) count *= extent;
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float& v : values) v = shape.size() == 1 ? 1 + 0.1f * normal(random) : normal(random);
+    all.push_back(f32_tensor(name, std::move(shape), values));
+  };
+  add("model.embed_tokens.weight", {kVocab, kHidden});
+  add("model.norm.weight", {kHidden});
+  for (const char* layer : {"model.layers.0.", "model.layers.1."}) {
+    const std::string l = layer;
+    add(l + "input_layernorm.weight", {kHidden});
+    add(l + "post_attention_layernorm.weight", {kHidden});
+    add(l + "self_attn.q_proj.weight", {kHeads * kHeadDim, kHidden});
+    add(l + "self_attn.k_proj.weight", {kKvHeads * kHeadDim, kHidden});
+    add(l + "self_attn.v_proj.weight", {kKvHeads * kHeadDim, kHidden});
+    add(l + "self_attn.o_proj.weight", {kHidden, kHeads * kHeadDim});
+    add(l + "mlp.gate_proj.weight", {kFfn, kHidden});
+    add(l + "mlp.up_proj.weight", {kFfn, kHidden});
+    add(l + "mlp.down_proj.weight", {kHidden, kFfn});
+  }
+  return all;
+}
+
+}  // namespace
+
+void write_tiny_checkpoint(const TemporaryFolder& folder) {
+  folder.write("config.json", description().dump());
+  folder.write("tokenizer.json", tokenizer().dump());
+  folder.write("model.safetensors", safetensors_bytes(tensors()));
+}
+
+}  // namespace hydrant::test

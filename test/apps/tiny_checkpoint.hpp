@@ -1,0 +1,15 @@
+// A complete little model on disk: a LLaMA of two layers with random weights and a tokenizer whose
+// tokens are the 256 bytes, "<s>" (256, put before every text) and "</s>" (257, ends one).
+#pragma once
+#include <string>
+
+#include "test/support/temporary_folder.hpp"
+
+namespace hydrant::test {
+
+inline constexpr int kTinyPositions = 64;
+
+// Writes config.json, tokenizer.json and model.safetensors.
+void write_tiny_checkpoint(const TemporaryFolder& folder);
+
+}  // namespace hydrant::test
