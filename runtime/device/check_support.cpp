@@ -11,6 +11,14 @@ std::string describe(DType dtype, const Shape& shape) {
   return text + "]";
 }
 
+// Faster than ==, which compares all four extents through memcmp: checks run before each operation.
+bool same(const Shape& a, const Shape& b) {
+  if (a.rank() != b.rank()) return false;
+  for (int i = 0; i < a.rank(); i++)
+    if (a[i] != b[i]) return false;
+  return true;
+}
+
 bool overlap(const ConstTensor& a, const ConstTensor& b) {
   const auto begin = [](const ConstTensor& t) { return reinterpret_cast<uintptr_t>(t.data); };
   const auto end = [&](const ConstTensor& t) {
@@ -26,14 +34,15 @@ void Checker::complain(const std::string& what) const {
 }
 
 void Checker::rank(std::string_view argument, const ConstTensor& t, DType dtype, int rank) const {
-  holds(t.dtype == dtype && t.shape.rank() == rank, "{} is {}, expected {} of rank {}", argument,
-        describe(t.dtype, t.shape), name(dtype), rank);
+  if (t.dtype != dtype || t.shape.rank() != rank)
+    complain(fmt::format("{} is {}, expected {} of rank {}", argument, describe(t.dtype, t.shape),
+                         name(dtype), rank));
   holds(t || t.shape.count() == 0, "{} is missing", argument);
 }
 
 void Checker::tensor(std::string_view argument, const ConstTensor& t, DType dtype,
                      const Shape& expected) const {
-  if (t.dtype != dtype || t.shape != expected)
+  if (t.dtype != dtype || !same(t.shape, expected))
     complain(fmt::format("{} is {}, expected {}", argument, describe(t.dtype, t.shape),
                          describe(dtype, expected)));
   holds(t || t.shape.count() == 0, "{} is missing", argument);
