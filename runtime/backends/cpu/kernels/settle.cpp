@@ -4,8 +4,8 @@
 
 #include "policies/registry.hpp"
 #include "policies/settle.hpp"
+#include "runtime/backends/cpu/kernels/fork.hpp"
 #include "runtime/backends/cpu/kernels/settle_paths.hpp"
-#include "runtime/base/error.hpp"
 
 namespace hydrant::cpu {
 namespace {
@@ -67,7 +67,8 @@ void settle(ThreadPool& pool, Isa isa, const SettleArgs& args) {
                     .row;
     });
   };
-  pool.split(int64_t(args.segments.size()) * kv_heads, [&](int64_t begin, int64_t end, int) {
+  const int64_t items = int64_t(args.segments.size()) * kv_heads;
+  split_large(pool, items, items * group * cache.slots, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++)
       settle_one(args.segments[size_t(i / kv_heads)], int32_t(i % kv_heads));
   });

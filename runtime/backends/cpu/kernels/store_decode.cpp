@@ -1,3 +1,4 @@
+#include "runtime/backends/cpu/kernels/fork.hpp"
 #include "runtime/backends/cpu/kernels/kv_layout.hpp"
 #include "runtime/backends/cpu/kernels/store.hpp"
 #include "runtime/base/error.hpp"
@@ -57,7 +58,10 @@ void store_decode(ThreadPool& pool, const StoreDecodeArgs& args) {
     store_head(Head(args, segment.place, kv_head), args.to.plans[segment.place].slots,
                segment.first, args.from.victim[args.from.head_index(segment.place, kv_head)]);
   };
-  pool.split(int64_t(args.segments.size()) * kv_heads, [&](int64_t begin, int64_t end, int) {
+  // Nearly every element of a key is in a cache line of its own: two moves take as long as vector
+  // work on ten times their elements.
+  const int64_t items = int64_t(args.segments.size()) * kv_heads;
+  split_large(pool, items, items * 10 * args.to.head_dim, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++)
       store_one(args.segments[size_t(i / kv_heads)], int32_t(i % kv_heads));
   });
