@@ -1,0 +1,133 @@
+#include "runtime/kv/kv_cache.hpp"
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "runtime/backends/registry.hpp"
+#include "runtime/base/aligned.hpp"
+#include "runtime/base/error.hpp"
+
+namespace hydrant::test {
+namespace {
+
+using policy::Id;
+using policy::Positions;
+using policy::RowPlan;
+
+KvShape small() {
+  return {
+      .groups = 2, .rows_per_group = 3, .kv_heads = 2, .head_dim = 24, .capacity = {15, 16, 40}};
+}
+
+std::unique_ptr<Device> cpu() { return open_device("cpu", {}); }
+
+TEST_CASE("the bytes of the homes are the formula's") {
+  const auto device = cpu();
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    KvShape shape = small();
+    shape.dtype = dtype;
+    const size_t element = dtype == DType::f32 ? 4 : 2;
+    // ceil16(15 + 1) + ceil16(16 + 1) + ceil16(40 + 1) slots; 8: score and position
+    const size_t expected = 2 * 3 * 2 * (16 + 32 + 48) * (2 * 24 * element + 8);
+    CHECK(kv_bytes(shape, device->ops()) == expected);
+    CHECK(KvCache(*device, shape).bytes() == expected);
+  }
+}
+
+TEST_CASE("a size that no machine has is refused in words") {
+  const auto device = cpu();
+  KvShape shape = small();
+  shape.groups = shape.rows_per_group = shape.kv_heads = 1 << 30;
+  CHECK_THROWS_WITH(KvCache(*device, shape), Catch::Contains("more than 2^64 bytes"));
+  shape.groups = shape.kv_heads = 2;
+  try {
+    KvCache(*device, shape);
+    FAIL("was not refused");
+  } catch (const Error& e) {
+    CHECK(e.fault() == Fault::out_of_memory);
+    CHECK_THAT(e.what(), Catch::Contains("the KV cache"));
+  }
+}
+
+TEST_CASE("homes do not overlap, and each part of them can be written") {
+  const auto device = cpu();
+  KvCache cache(*device, small());
+  std::set<const void*> seen;
+  int32_t number = 0;
+  const auto each_position = [&](auto&& use) {
+    for (int32_t layer = 0; layer < 3; layer++)
+      for (int32_t group = 0; group < 2; group++)
+        for (int32_t place = 0; place < 3; place++)
+          for (int32_t head = 0; head < 2; head++) {
+            const CacheView view = cache.home(layer, group);
+            for (int32_t slot = 0; slot < view.slots; slot++)
+              use(view, place, head, slot, number++);
+          }
+  };
+  each_position([&](const CacheView& v, int32_t place, int32_t head, int32_t slot, int32_t n) {
+    v.positions_of(place, head)[slot] = n;
+    v.scores_of(place, head)[slot] = float(n) + 0.5f;
+    v.victim[v.head_index(place, head)] = -1 - n;
+    std::byte* const run = v.row(place).data + size_t(head) * v.kv.head_bytes +
+                           size_t(slot / kRunSlots) * v.kv.run_bytes;
+    std::fill_n(run, v.kv.run_bytes, std::byte(n % 251));
+    seen.insert(run);
+  });
+  CHECK(seen.size() == 2 * 3 * 2 * (1 + 2 + 3));
+  number = 0;
+  each_position([&](const CacheView& v, int32_t place, int32_t head, int32_t slot, int32_t n) {
+    REQUIRE(v.positions_of(place, head)[slot] == n);
+    REQUIRE(v.scores_of(place, head)[slot] == float(n) + 0.5f);
+    if (slot == v.slots - 1) REQUIRE(v.victim[v.head_index(place, head)] == -1 - n);
+    if (slot % kRunSlots != kRunSlots - 1) return;
+    const std::byte* const run = v.row(place).data + size_t(head) * v.kv.head_bytes +
+                                 size_t(slot / kRunSlots) * v.kv.run_bytes;
+    for (size_t i = 0; i < v.kv.run_bytes; i++)
+      if (run[i] != std::byte(n % 251)) FAIL("byte " << i << " of the run of slot " << slot);
+  });
+}
+
+TEST_CASE("a view says what was asked for, and shows the plans of later rows too") {
+  const auto device = cpu();
+  KvCache cache(*device, small());
+  const CacheView view = cache.home(1, 1);
+  CHECK(view.slots == 32);
+  CHECK(view.places == 3);
+  CHECK(view.kv_heads == 2);
+  CHECK(view.head_dim == 24);
+  CHECK(view.kv.run_bytes == device->ops().kv_run_bytes(DType::f32, 24));
+  CHECK(reinterpret_cast<uintptr_t>(view.kv.data) % 64 == 0);
+
+  std::vector<RowPlan> plans;
+  for (const int32_t capacity : {15, 16, 30})
+    plans.push_back({{0, capacity - 5, 5}, Id::h2o, Positions::cache, true});
+  cache.admit(1, 2, plans);
+  CHECK(view.plans[2].slots == plans[1].slots);
+  CHECK(view.plans[2].positions == Positions::cache);
+  CHECK(cache.home(2, 1).plans[2].slots == plans[2].slots);
+  CHECK(cache.home(1, 0).plans[2].slots.capacity() == 0);  // another group
+
+  plans[2].slots.heavy += 11;  // 41 of 40
+  CHECK_THROWS_WITH(cache.admit(1, 2, plans), Catch::Contains("41 slots for a place of 40"));
+  plans.pop_back();
+  CHECK_THROWS_WITH(cache.admit(1, 2, plans), Catch::Contains("2 layers of 3"));
+}
+
+TEST_CASE("kept positions come ascending, as many as are stored") {
+  const auto device = cpu();
+  const auto stream = device->make_stream("test", false);
+  KvCache cache(*device, small());
+  const RowPlan plan{{1, 3, 2}, Id::h2o, Positions::original, true};
+  cache.admit(0, 1, std::vector<RowPlan>(3, plan));
+  const CacheView view = cache.home(2, 0);
+  for (int32_t head = 0; head < 2; head++)
+    for (int32_t slot = 0; slot <= 6; slot++)
+      view.positions_of(1, head)[slot] = slot == 0 ? 0 : 50 + head * 10 - slot;
+  CHECK(cache.kept(*stream, 2, 0, 1, 3) ==
+        std::vector<std::vector<int32_t>>{{0, 48, 49}, {0, 58, 59}});
+  CHECK(cache.kept(*stream, 2, 0, 1, 60) ==
+        std::vector<std::vector<int32_t>>{{0, 45, 46, 47, 48, 49}, {0, 55, 56, 57, 58, 59}});
+}
+
+}  // namespace
+}  // namespace hydrant::test
