@@ -27,16 +27,19 @@ class Sampler {
  private:
   struct Candidate {
     int32_t id;
-    float logit;
-    double weight;
+    float logit, weight;
   };
   int32_t pick(const RowLogits& logits, const Sampling& sampling, int32_t index,
                std::span<const int32_t> seen);
-  void keep_top_p(float p);
+  void keep_top_k(const Sampling& sampling, float best);
+  void keep_top_p(const Sampling& sampling);
+  void keep_heavier(float least);
+  int32_t draw_of_all(double u);
   void best_of(const RowLogits& logits, int32_t count, TokenChoice& choice);
 
-  std::vector<float> scaled_;
+  std::vector<float> scaled_, weights_;  // [vocab]
   std::vector<Candidate> candidates_;
+  std::vector<double> sums_;  // of weights with the same leading bits
 };
 
 }  // namespace hydrant

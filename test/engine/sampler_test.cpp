@@ -150,12 +150,44 @@ TEST_CASE("a draw depends on the seed and the token's number alone", "[sampler]"
   CHECK(forwards != other_seed);
 }
 
-TEST_CASE("extreme logits do not break sampling", "[sampler]") {
+TEST_CASE("extreme values do not break sampling", "[sampler]") {
   Request request;
-  request.sampling.temperature = 0.01f;
-  request.sampling.top_p = 0.5f;
   std::vector<float> values(12, -1e30f);
   values[7] = 1e10f;
   Sampler sampler(int32_t(values.size()));
-  for (int32_t n = 0; n < 20; n++) CHECK(sampler.choose(summary(values), request, n, {}).id == 7);
+  for (const float temperature : {0.01f, 1e-45f, 1e30f})
+    for (const float top_p : {1.0f, 0.5f, 1e-30f})
+      for (const int32_t top_k : {0, 3}) {
+        request.sampling.temperature = temperature;
+        request.sampling.top_p = top_p;
+        request.sampling.top_k = top_k;
+        CAPTURE(temperature, top_p, top_k);
+        const bool likely = temperature < 1 || top_p < 1e-20f;
+        for (int32_t n = 0; n < 20; n++) {
+          const int32_t id = sampler.choose(summary(values), request, n, {}).id;
+          CHECK((id == 7 || (!likely && id >= 0 && id < 12)));
+        }
+      }
+}
+
+TEST_CASE("draws from a whole vocabulary have the right frequencies", "[sampler]") {
+  // Where no candidate is looked at one by one: steps of a quarter from 0 down to -250.
+  std::vector<float> values;
+  for (int i = 0; i < 1000; i++) values.push_back(-0.25f * float((i * 7) % 1000));
+  const RowLogits logits = summary(values);
+  Sampler sampler(1000);
+  for (const float top_p : {1.0f, 0.9f}) {
+    Request request;
+    request.sampling.temperature = 2;
+    request.sampling.top_p = top_p;
+    const auto expected = distribution(values, request.sampling, {});
+    constexpr int kDraws = 20000;
+    std::map<int32_t, int> drawn;
+    for (int32_t n = 0; n < kDraws; n++) drawn[sampler.choose(logits, request, n, {}).id]++;
+    for (const auto& [id, count] : drawn) REQUIRE(expected.contains(id));
+    for (const auto& [id, p] : expected) {
+      CAPTURE(id, p, top_p);
+      CHECK(std::abs(drawn[id] - p * kDraws) <= 5 * std::sqrt(kDraws * p * (1 - p)) + 1);
+    }
+  }
 }
