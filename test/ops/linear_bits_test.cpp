@@ -39,7 +39,7 @@ std::vector<float> alone(Isa isa, const LinearCase& c, const std::vector<float>&
 }  // namespace
 
 TEST_CASE("a row has the same bits in every batch, place, split of parts and number of threads") {
-  const int64_t rows = 100, k = 256;
+  const int64_t rows = 40, k = 256;
   const auto x = random_floats(rows * k, 1);
   ThreadPool one(1), two(2), three(3);
   for (const Product what : every_product()) {
@@ -51,7 +51,7 @@ TEST_CASE("a row has the same bits in every batch, place, split of parts and num
     for (const Isa isa : cpu::usable_isas()) {
       const auto reference = alone(isa, c, x, rows);
       for (ThreadPool* pool : {&one, &two, &three})
-        for (const int64_t t : {1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 16, 17, 23, 24, 25, 32, 33, 95})
+        for (const int64_t t : {1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 16, 17, 24, 25, 35})
           for (const int64_t first : {0, 1, 5}) {
             const auto y = product(*pool, isa, c, std::span(x).subspan(size_t(first * k)), t);
             if (!same_bits(y.data(), &reference[size_t(first * n)], t * n))

@@ -196,12 +196,17 @@ void Product::prefetch_first(int member) const {
 }
 
 // Panels outside, tiles inside: a group of panels stays in the L2 cache while x streams past it.
+constexpr int64_t kGroupBytes = 320 << 10;
+
 void Product::multiply_panels(const std::byte* x, const Part& part, int64_t begin,
                               int64_t end) const {
   const Weight& w = *part.weight;
   const auto kind = size_t(w.activations);
   const auto& tiles = scratch_.tiles[kind];
-  const int64_t group = tiles.size() == 1 ? kMostTilePanels : 4;
+  const int64_t group =
+      tiles.size() == 1
+          ? kMostTilePanels
+          : std::clamp<int64_t>(kGroupBytes / int64_t(w.panel_bytes), 4, kMostTilePanels);
   const LinearEnd last{
       args_.bias.as<float>() ? args_.bias.as<float>() + part.column : nullptr,
       args_.residual.as<float>() ? args_.residual.as<float>() + part.column : nullptr,

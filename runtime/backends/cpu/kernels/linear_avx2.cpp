@@ -9,7 +9,6 @@ namespace hydrant::cpu::avx2 {
 // 16 registers, two for each vector of lanes
 constexpr LinearShapes kShapes[3] = {{{1, 2, 4}}, {{1, 2, 4}}, {{1, 2, 4}}};
 constexpr int panels_at_once(int rows, bool quantised) { return rows == 1 && !quantised ? 2 : 1; }
-constexpr int64_t kInt8Ahead = 4096;  // one stream
 
 #include "runtime/backends/cpu/kernels/activation.inl"
 #include "runtime/backends/cpu/kernels/linear_blocks.inl"

@@ -14,7 +14,6 @@ constexpr int panels_at_once(int rows, bool quantised) {
   const int most = quantised ? 12 : 24;
   return 4 * rows <= most ? 4 : 2 * rows <= most ? 2 : 1;
 }
-constexpr int64_t kInt8Ahead = 4096;  // one stream
 
 #include "runtime/backends/cpu/kernels/activation.inl"
 #include "runtime/backends/cpu/kernels/linear_blocks.inl"

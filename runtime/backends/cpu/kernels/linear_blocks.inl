@@ -22,15 +22,6 @@ template <DType F, int j, int up = 0>
   return nibbles | (two & broadcast_int(in_each_byte(48)));
 }
 
-// A block's share of its unit, heads included, `ahead` bytes further on.
-template <BlockLayout layout>
-[[gnu::always_inline]] inline void prefetch_block(const std::byte* panel, int64_t b, size_t ahead) {
-  constexpr size_t share = layout.unit_bytes() / size_t(layout.unit_blocks);
-  const std::byte* at = panel + size_t(b) * share + ahead;
-#pragma GCC unroll 16
-  for (size_t i = 0; i < share; i += 64) prefetch(at + i);
-}
-
 template <DType F>
 constexpr bool kHasMinimum = F == DType::q4_1 || F == DType::q4_k;
 template <DType F>
@@ -116,7 +107,6 @@ template <DType F, int R, int P>
   constexpr BlockLayout layout = block_layout(F);
   for (int64_t b = 0; b < blocks; b++, x += kBlock * R) {
     const std::byte *head = panels + layout.head(b), *codes = panels + layout.codes(b);
-    for (int p = 0; p < P; p++) prefetch_block<layout>(panels + size_t(p) * panel_bytes, b, 1024);
     add_half_block_products<F, 0>(x, head, codes, b, panel_bytes, acc);
     add_half_block_products<F, 1>(x, head, codes, b, panel_bytes, acc);
   }

@@ -1,15 +1,6 @@
-// Products of f32, f16 and bf16 weights: rows x panels of accumulators that stay in registers.
-
-// Bytes of prefetch ahead: the hardware's own stops at 4 KiB borders and restarts for every panel.
-constexpr int64_t kAhead = 1024;
-
-// P panels are read as P streams. What a stream prefetches beyond its panel is the panel that it
-// reads next, P further on, not its neighbour, which another stream is reading.
-template <int P>
-[[gnu::always_inline]] inline void prefetch_stream(const std::byte* at, int64_t left,
-                                                   size_t panel_bytes) {
-  prefetch(at + kAhead + (left > kAhead ? 0 : size_t(P - 1) * panel_bytes));
-}
+// Products of f32, f16 and bf16 weights: rows x panels of accumulators that stay in registers. P
+// panels are read as P streams from huge pages, which the hardware prefetches better than
+// instructions in these loops would.
 
 // One step of the format F: bytes of a panel and how many elements of k they hold.
 template <DType F>
@@ -21,10 +12,7 @@ template <DType F, int R, int P>
   for (int64_t i = 0; i < k; i++, x += R, w += kStepBytes<F>) {
     Lanes wv[P];
 #pragma GCC unroll 8
-    for (int p = 0; p < P; p++) {
-      wv[p] = load_as<F>(w + size_t(p) * panel_bytes);
-      prefetch_stream<P>(w + size_t(p) * panel_bytes, (k - i) * kStepBytes<F>, panel_bytes);
-    }
+    for (int p = 0; p < P; p++) wv[p] = load_as<F>(w + size_t(p) * panel_bytes);
 #pragma GCC unroll 32
     for (int r = 0; r < R; r++) {
       const Lanes xv = broadcast(x[r]);
@@ -46,7 +34,6 @@ template <int R, int P>
       const Ints both = load_ints(w + size_t(p) * panel_bytes);
       even[p] = as_lanes(shift_left<16>(both));
       odd[p] = as_lanes(both & broadcast_int(int(0xffff0000)));
-      prefetch_stream<P>(w + size_t(p) * panel_bytes, (pairs - i) * 64, panel_bytes);
     }
 #pragma GCC unroll 32
     for (int r = 0; r < R; r++) {
@@ -65,10 +52,7 @@ template <int R, int P>
   for (int64_t i = 0; i < pairs; i++, x += R, w += 64) {
     Pairs wv[P];
 #pragma GCC unroll 8
-    for (int p = 0; p < P; p++) {
-      wv[p] = load_pairs(w + size_t(p) * panel_bytes);
-      prefetch_stream<P>(w + size_t(p) * panel_bytes, (pairs - i) * 64, panel_bytes);
-    }
+    for (int p = 0; p < P; p++) wv[p] = load_pairs(w + size_t(p) * panel_bytes);
 #pragma GCC unroll 32
     for (int r = 0; r < R; r++) {
       const auto xv = broadcast(x[r]);

@@ -8,7 +8,6 @@ namespace hydrant::cpu::generic {
 // 16 registers, four for each vector of lanes
 constexpr LinearShapes kShapes[3] = {{{1, 2}}, {{1, 2}}, {{1, 2}}};
 constexpr int panels_at_once(int, bool) { return 1; }
-constexpr int64_t kInt8Ahead = 4096;  // one stream
 
 #include "runtime/backends/cpu/kernels/activation.inl"
 #include "runtime/backends/cpu/kernels/linear_blocks.inl"

@@ -71,7 +71,7 @@ template <DType F, int R, class Add>
     else
       (add_quad_16<F, j>(x, codes, dot), ...);
   };
-  each_quad(std::make_integer_sequence<int, 8>{});
+  each_quad(std::integer_sequence<int, 0, 4, 1, 5, 2, 6, 3, 7>{});  // the halves of a line together
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
     if constexpr (F == DType::q8_0)

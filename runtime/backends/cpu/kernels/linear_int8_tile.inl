@@ -5,12 +5,12 @@ template <DType F, int R>
 [[gnu::always_inline]] inline void add_int8_products(const std::byte* x, const std::byte* panel,
                                                      int64_t blocks, Lanes (&acc)[R]) {
   constexpr BlockLayout layout = block_layout(F);
+  constexpr int up = kUp<F>;
   for (int64_t b = 0; b < blocks; b++, x += XBlock<R>::kBytes) {
     const std::byte *head = panel + layout.head(b), *codes = panel + layout.codes(b);
-    prefetch_block<layout>(panel, b, kInt8Ahead);
     const XBlock<R> rows{x};
     Lanes scale = block_scale<F>(head, b), minimum = zero();
-    if constexpr (kUp < F >> 0) scale = scale * broadcast(1.0f / (1 << kUp<F>));
+    if constexpr (up != 0) scale = scale * broadcast(1.0f / (1 << up));
     if constexpr (kHasMinimum<F>) minimum = block_minimum<F>(head, b);
     const auto add = [&](int r, Ints dot) {
       acc[r] = fma(to_lanes(dot), scale * broadcast(rows.scale(r)), acc[r]);
