@@ -59,12 +59,7 @@ std::optional<ChatSource> read_chat_source(const std::string& folder) {
   source.file = config_path.string();
   std::optional<std::string> text;
   if (fs::exists(config_path, ignored)) {
-    Json config;
-    try {
-      config = Json::parse(read_text(source.file));
-    } catch (const Json::exception& error) {
-      fail(Fault::bad_file, "{}: not JSON: {}", source.file, error.what());
-    }
+    const Json config = parse_json(read_text(source.file), source.file);
     const JsonView json(config, source.file, "");
     text = template_text(json.member("chat_template"));
     source.bos = token_text(json.member("bos_token"));

@@ -8,9 +8,11 @@
 namespace hydrant::text {
 namespace {
 
-// PCRE2 counts U+180E as space and leaves marks out of \w; these sets are Oniguruma's.
+// PCRE2 counts U+180E as space and leaves marks out of \w; these sets are Oniguruma's, which has
+// the superscripts and fractions of Latin-1 among the word characters.
 constexpr std::string_view kSpace = "\\p{White_Space}", kNotSpace = "\\P{White_Space}";
-constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+constexpr std::string_view kWord =
+    "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 constexpr std::string_view kHex = "0-9A-Fa-f";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -195,13 +197,12 @@ class Translator {
         {"Letter", "L"},         {"Mark", "M"},          {"Number", "N"},
         {"Punctuation", "P"},    {"Symbol", "S"},        {"Separator", "Z"},
         {"Other", "C"}};
+    // Anything longer than a category is a script; PCRE2 alone would take its extensions along.
+    std::string translated = name.size() > 2 ? fmt::format("sc:{}", name) : std::string(name);
     for (const auto& [theirs, ours] : kNames) {
-      if (name == theirs) {
-        name = ours;
-        break;
-      }
+      if (name == theirs) translated = ours;
     }
-    out_ += fmt::format("\\{}{{{}}}", negated ? 'P' : 'p', name);
+    out_ += fmt::format("\\{}{{{}}}", negated ? 'P' : 'p', translated);
     at_ = end + 1;
   }
 

@@ -119,11 +119,7 @@ class Switches {
       : path_((std::filesystem::path(folder) / "tokenizer_config.json").string()) {
     std::error_code ignored;
     if (!std::filesystem::exists(path_, ignored)) return;
-    try {
-      config_ = Json::parse(read_text(path_));
-    } catch (const Json::exception& error) {
-      fail(Fault::bad_file, "{}: not JSON: {}", path_, error.what());
-    }
+    config_ = parse_json(read_text(path_), path_);
   }
 
   void apply(Frame& frame, const std::function<std::optional<int32_t>(std::string_view)>& id_of) {
