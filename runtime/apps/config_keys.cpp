@@ -6,6 +6,7 @@
 #include "policies/budget.hpp"
 #include "policies/registry.hpp"
 #include "runtime/apps/key_kinds.hpp"
+#include "runtime/base/json.hpp"
 
 namespace hydrant {
 namespace {
@@ -19,6 +20,7 @@ constexpr uint64_t kSlots = policy::kMaxSlots, kTokens = 1 << 24,
                    kIds = std::numeric_limits<int32_t>::max();
 
 bool is_budget(const std::string& text) { return policy::parse_amount(text).has_value(); }
+bool is_not_empty(const std::string& text) { return !text.empty(); }
 bool is_policy(const std::string& text) { return policy::policy_named(text).has_value(); }
 
 constexpr const char* kBudgetRule =
@@ -26,7 +28,7 @@ constexpr const char* kBudgetRule =
 
 Key budget() {
   Key key = kinds::text(
-      [](auto& c) -> auto& { return c.cache.budget; }, kBudgetRule, is_budget);
+      [](RunConfig & c) -> auto& { return c.cache.budget; }, kBudgetRule, is_budget);
   key.read = [inner = key.read](RunConfig& c, const Json& j, const std::string& where) {
     inner(c, j.is_number_unsigned() ? Json(j.dump()) : j, where);
   };
@@ -48,118 +50,118 @@ std::vector<Key> make() {
   using namespace kinds;
   const std::string policies = policy::policy_names();
   return {
-      named(text([](auto& c) -> auto& { return c.model; }, "the path of a model folder or .gguf file"),
+      named(text([](RunConfig& c) -> auto& { return c.model; }, "the path of a model folder or .gguf file"),
             "model", "--model", "PATH", kAll, "a Hugging Face folder or a .gguf file"),
 
-      named(text([](auto& c) -> auto& { return c.prompt; }, "a text", [](const std::string&) { return true; }),
+      named(text([](RunConfig& c) -> auto& { return c.prompt; }, "a text"),
             "prompt", "--prompt", "TEXT", Commands(generate), "one prompt; - reads standard input"),
-      named(text([](auto& c) -> auto& { return c.prompts; }, "the path of a JSONL file"),
+      named(text([](RunConfig& c) -> auto& { return c.prompts; }, "the path of a JSONL file"),
             "prompts", "--prompts", "IN.jsonl", Commands(generate), "many prompts, one JSON object a line"),
-      named(text([](auto& c) -> auto& { return c.input; }, "the path of a JSONL file"),
+      named(text([](RunConfig& c) -> auto& { return c.input; }, "the path of a JSONL file"),
             "input", "--input", "IN.jsonl", Commands(score, tokenize), "what to work on, one JSON object a line"),
-      named(text([](auto& c) -> auto& { return c.perplexity; }, "the path of a text file"),
+      named(text([](RunConfig& c) -> auto& { return c.perplexity; }, "the path of a text file"),
             "perplexity", "--perplexity", "FILE", Commands(score), "score a whole text through the cache"),
-      named(integer([](auto& c) -> auto& { return c.context; }, 0, kTokens),
+      named(integer([](RunConfig& c) -> auto& { return c.context; }, 0, kTokens),
             "context", "--context", "N", Commands(score), "tokens of a --perplexity window; 0: the model's limit"),
-      named(text([](auto& c) -> auto& { return c.output; }, "a path"),
+      named(text([](RunConfig& c) -> auto& { return c.output; }, "a path"),
             "output", "--output", "OUT.jsonl", kRows, "where results go, appended line by line; default: standard output"),
 
-      named(text([](auto& c) -> auto& { return c.cache.policy; }, "one of " + policies, is_policy),
+      named(text([](RunConfig& c) -> auto& { return c.cache.policy; }, "one of " + policies, is_policy),
             "cache.policy", "--policy", "NAME", Commands(generate, score, inspect), "which tokens stay: full, local, sinks, h2o, h2o_promote or tova"),
-      named(integer([](auto& c) -> auto& { return c.cache.heavy; }, 0, kSlots),
+      named(integer([](RunConfig& c) -> auto& { return c.cache.heavy; }, 0, kSlots),
             "cache.heavy", "--heavy", "SLOTS", Commands(generate, score, inspect), "slots for tokens kept by score (h2o, h2o_promote, tova)"),
-      named(integer([](auto& c) -> auto& { return c.cache.recent; }, 0, kSlots),
+      named(integer([](RunConfig& c) -> auto& { return c.cache.recent; }, 0, kSlots),
             "cache.recent", "--recent", "SLOTS", Commands(generate, score, inspect), "slots for the latest tokens (every policy but full)"),
-      named(integer([](auto& c) -> auto& { return c.cache.sinks; }, 0, kSlots),
+      named(integer([](RunConfig& c) -> auto& { return c.cache.sinks; }, 0, kSlots),
             "cache.sinks", "--sinks", "SLOTS", kSized, "slots for the first tokens (every policy but full and local)"),
       named(budget(), "cache.budget", "--budget", "SIZE", Commands(generate, score, inspect),
             "all slots together: 204, 20% of prompt + output, or 20%p of the prompt"),
-      named(choice([](auto& c) -> auto& { return c.cache.positions; }, {"original", "cache"}),
+      named(choice([](RunConfig& c) -> auto& { return c.cache.positions; }, {"original", "cache"}),
             "cache.positions", "--positions", "WHICH", kSized, "a key's place: original, or its rank in the cache"),
-      named(choice([](auto& c) -> auto& { return c.cache.dtype; }, {"auto", "f32", "f16", "bf16"}),
+      named(choice([](RunConfig& c) -> auto& { return c.cache.dtype; }, {"auto", "f32", "f16", "bf16"}),
             "cache.dtype", "--cache-dtype", "TYPE", kSized, "keys and values: auto (f32 if compute.dtype is f32, else bf16), f32, f16, bf16"),
 
-      named(choice([](auto& c) -> auto& { return c.compute_dtype; }, {"auto", "f32"}),
+      named(choice([](RunConfig& c) -> auto& { return c.compute_dtype; }, {"auto", "f32"}),
             "compute.dtype", "--compute-dtype", "TYPE", kSized, "products: auto (rounds activations to bf16 or int8 blocks) or f32 (exact)"),
 
-      named(integer([](auto& c) -> auto& { return c.batch.rows_per_group; }, 1, 65536),
+      named(integer([](RunConfig& c) -> auto& { return c.batch.rows_per_group; }, 1, 65536),
             "batch.rows_per_group", "--rows-per-group", "N", Commands(generate, score), "rows that go through a layer together"),
-      named(integer([](auto& c) -> auto& { return c.batch.groups; }, 1, 4096),
+      named(integer([](RunConfig& c) -> auto& { return c.batch.groups; }, 1, 4096),
             "batch.groups", "--groups", "N", kRuns, "groups of rows that take turns in a layer"),
-      named(integer([](auto& c) -> auto& { return c.batch.prefill_chunk; }, 1, 1 << 20),
+      named(integer([](RunConfig& c) -> auto& { return c.batch.prefill_chunk; }, 1, 1 << 20),
             "batch.prefill_chunk", "--prefill-chunk", "TOKENS", kSized, "prompt tokens that go through a layer together"),
-      named(integer([](auto& c) -> auto& { return c.batch.prefill_tokens; }, 1, kTokens),
+      named(integer([](RunConfig& c) -> auto& { return c.batch.prefill_tokens; }, 1, kTokens),
             "batch.prefill_tokens", "--prefill-tokens", "TOKENS", kSized, "prompt tokens admitted in one step"),
 
-      named(real([](auto& c) -> auto& { return c.sampling.temperature; }, 0, true, 100),
+      named(real([](RunConfig& c) -> auto& { return c.sampling.temperature; }, 0, true, 100),
             "sampling.temperature", "--temperature", "T", Commands(generate), "0: greedy"),
-      named(integer([](auto& c) -> auto& { return c.sampling.top_k; }, 0, kIds),
+      named(integer([](RunConfig& c) -> auto& { return c.sampling.top_k; }, 0, kIds),
             "sampling.top_k", "--top-k", "K", Commands(generate), "draw from the K likeliest tokens; 0: all"),
-      named(real([](auto& c) -> auto& { return c.sampling.top_p; }, 0, false, 1),
+      named(real([](RunConfig& c) -> auto& { return c.sampling.top_p; }, 0, false, 1),
             "sampling.top_p", "--top-p", "P", Commands(generate), "draw from the likeliest tokens that hold P of the probability"),
-      named(real([](auto& c) -> auto& { return c.sampling.min_p; }, 0, true, 1),
+      named(real([](RunConfig& c) -> auto& { return c.sampling.min_p; }, 0, true, 1),
             "sampling.min_p", "--min-p", "P", Commands(generate), "leave out tokens below P times the likeliest one's probability"),
-      named(real([](auto& c) -> auto& { return c.sampling.repetition_penalty; }, 0, false, 100),
+      named(real([](RunConfig& c) -> auto& { return c.sampling.repetition_penalty; }, 0, false, 100),
             "sampling.repetition_penalty", "--repetition-penalty", "X", Commands(generate), "1: none"),
-      named(integer([](auto& c) -> auto& { return c.seed; }, 0, std::numeric_limits<uint64_t>::max()),
+      named(integer([](RunConfig& c) -> auto& { return c.seed; }, 0, std::numeric_limits<uint64_t>::max()),
             "seed", "--seed", "N", kAll, "of the draws; with a row's id it fixes the row's"),
 
-      named(integer([](auto& c) -> auto& { return c.max_new_tokens; }, 1, kTokens),
+      named(integer([](RunConfig& c) -> auto& { return c.max_new_tokens; }, 1, kTokens),
             "max_new_tokens", "--max-new-tokens", "N", Commands(generate), "of each row that does not say its own"),
-      named(toggle([](auto& c) -> auto& { return c.ignore_eos; }),
+      named(toggle([](RunConfig& c) -> auto& { return c.ignore_eos; }),
             "ignore_eos", "--ignore-eos", "", Commands(generate), "go on after an end-of-text token"),
-      named(texts([](auto& c) -> auto& { return c.stop; }, "non-empty texts", [](const std::string& t) { return !t.empty(); }, false),
+      named(texts([](RunConfig& c) -> auto& { return c.stop; }, "non-empty texts", is_not_empty, false),
             "stop", "--stop", "TEXT", Commands(generate), "end a row where this text appears; may be given several times"),
-      named(integers([](auto& c) -> auto& { return c.stop_ids; }, 0, kIds, true),
+      named(integers([](RunConfig& c) -> auto& { return c.stop_ids; }, 0, kIds, true),
             "stop_ids", "--stop-ids", "ID,...", Commands(generate), "end a row at one of these token ids"),
-      named(toggle([](auto& c) -> auto& { return c.chat; }),
+      named(toggle([](RunConfig& c) -> auto& { return c.chat; }),
             "chat", "--chat", "", Commands(generate), "the prompt is a user's message: render the model's chat template"),
-      named(text([](auto& c) -> auto& { return c.system; }, "a non-empty text"),
+      named(text([](RunConfig& c) -> auto& { return c.system; }, "a non-empty text"),
             "system", "--system", "TEXT", Commands(generate), "with --chat: the system message"),
-      named(integer([](auto& c) -> auto& { return c.logprobs; }, 0, 20),
+      named(integer([](RunConfig& c) -> auto& { return c.logprobs; }, 0, 20),
             "logprobs", "--logprobs", "N", Commands(generate), "also report the N likeliest tokens at each place"),
-      named(toggle([](auto& c) -> auto& { return c.report_kept; }),
+      named(toggle([](RunConfig& c) -> auto& { return c.report_kept; }),
             "report_kept", "--report-kept", "", Commands(generate), "also report the positions in the cache at the end"),
 
-      named(integer([](auto& c) -> auto& { return c.threads; }, 0, 1024),
+      named(integer([](RunConfig& c) -> auto& { return c.threads; }, 0, 1024),
             "threads", "--threads", "N", kAll, "0: all cores this process may use"),
-      named(choice([](auto& c) -> auto& { return c.isa; }, {"generic", "avx2", "avx512", "avx512-bf16"}),
+      named(choice([](RunConfig& c) -> auto& { return c.isa; }, {"generic", "avx2", "avx512", "avx512-bf16"}),
             "isa", "--isa", "NAME", kAll, "a lower instruction path: generic, avx2, avx512 or avx512-bf16"),
-      named(text([](auto& c) -> auto& { return c.device; }, "the name of a backend"),
+      named(text([](RunConfig& c) -> auto& { return c.device; }, "the name of a backend"),
             "device", "--device", "NAME", kAll, "the backend; default: the best usable one"),
-      named(toggle([](auto& c) -> auto& { return c.quiet; }),
+      named(toggle([](RunConfig& c) -> auto& { return c.quiet; }),
             "quiet", "--quiet", "", kAll, "nothing on standard error but errors"),
 
-      named(integers([](auto& c) -> auto& { return c.bench.prompt_len; }, 1, kTokens, false),
+      named(integers([](RunConfig& c) -> auto& { return c.bench.prompt_len; }, 1, kTokens, false),
             "bench.prompt_len", "--prompt-len", "N,...", Commands(bench), "tokens of each prompt"),
-      named(integers([](auto& c) -> auto& { return c.bench.output_len; }, 1, kTokens, false),
+      named(integers([](RunConfig& c) -> auto& { return c.bench.output_len; }, 1, kTokens, false),
             "bench.output_len", "--output-len", "N,...", Commands(bench), "tokens generated in each row"),
-      named(integers([](auto& c) -> auto& { return c.bench.batch; }, 1, 65536, false),
+      named(integers([](RunConfig& c) -> auto& { return c.bench.batch; }, 1, 65536, false),
             "bench.batch", "--batch", "N,...", Commands(bench), "rows that run together"),
-      named(texts([](auto& c) -> auto& { return c.bench.policy; }, "policies: " + policies, is_policy, true),
+      named(texts([](RunConfig& c) -> auto& { return c.bench.policy; }, "policies: " + policies, is_policy, true),
             "bench.policy", "--policy", "NAME,...", Commands(bench), "the policies to compare"),
-      named(texts([](auto& c) -> auto& { return c.bench.budget; }, std::string("budgets: ") + kBudgetRule, is_budget, true),
+      named(texts([](RunConfig& c) -> auto& { return c.bench.budget; }, std::string("budgets: ") + kBudgetRule, is_budget, true),
             "bench.budget", "--budget", "SIZE,...", Commands(bench), "of every policy but full: 204, 20% or 20%p"),
-      named(integer([](auto& c) -> auto& { return c.bench.warmup; }, 0, 1000),
+      named(integer([](RunConfig& c) -> auto& { return c.bench.warmup; }, 0, 1000),
             "bench.warmup", "--warmup", "N", Commands(bench), "runs of each case before those that count"),
-      named(integer([](auto& c) -> auto& { return c.bench.repeats; }, 1, 1000),
+      named(integer([](RunConfig& c) -> auto& { return c.bench.repeats; }, 1, 1000),
             "bench.repeats", "--repeats", "N", Commands(bench), "runs of each case, taken in turns"),
-      named(toggle([](auto& c) -> auto& { return c.bench.agreement; }),
+      named(toggle([](RunConfig& c) -> auto& { return c.bench.agreement; }),
             "bench.agreement", "--agreement", "", Commands(bench), "compare each policy's choices with the full cache's"),
-      named(text([](auto& c) -> auto& { return c.bench.text; }, "the path of a text file"),
+      named(text([](RunConfig& c) -> auto& { return c.bench.text; }, "the path of a text file"),
             "bench.text", "--text", "FILE", Commands(bench), "where prompts are cut from"),
-      named(text([](auto& c) -> auto& { return c.bench.json; }, "a path"),
+      named(text([](RunConfig& c) -> auto& { return c.bench.json; }, "a path"),
             "bench.json", "--json", "FILE", Commands(bench), "write all results as one JSON document"),
-      named(text([](auto& c) -> auto& { return c.bench.csv; }, "a path"),
+      named(text([](RunConfig& c) -> auto& { return c.bench.csv; }, "a path"),
             "bench.csv", "--csv", "FILE", Commands(bench), "write one line a case"),
 
-      named(integer([](auto& c) -> auto& { return c.inspect.batch; }, 1, 65536),
+      named(integer([](RunConfig& c) -> auto& { return c.inspect.batch; }, 1, 65536),
             "inspect.batch", "--batch", "N", Commands(inspect), "rows to estimate memory for"),
-      named(integer([](auto& c) -> auto& { return c.inspect.length; }, 0, kTokens),
+      named(integer([](RunConfig& c) -> auto& { return c.inspect.length; }, 0, kTokens),
             "inspect.length", "--length", "N", Commands(inspect), "prompt + output tokens of each row; 0: the model's limit"),
-      named(integer([](auto& c) -> auto& { return c.inspect.prompt_len; }, 0, kTokens),
+      named(integer([](RunConfig& c) -> auto& { return c.inspect.prompt_len; }, 0, kTokens),
             "inspect.prompt_len", "--prompt-len", "N", Commands(inspect), "how many of them are the prompt; 0: all but one"),
-      named(toggle([](auto& c) -> auto& { return c.inspect.json; }),
+      named(toggle([](RunConfig& c) -> auto& { return c.inspect.json; }),
             "inspect.json", "--json", "", Commands(inspect), "one JSON document instead of a table"),
   };
 }

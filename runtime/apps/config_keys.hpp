@@ -35,7 +35,6 @@ struct Key {
   std::string help;
   Commands commands;
   bool repeatable = false;  // the flag may be given several times
-  std::string rule;         // "an integer from 0 to 16777216"
   // Throws bad_config "WHERE: must be RULE, not VALUE".
   std::function<void(RunConfig&, const nlohmann::json&, const std::string& where)> read;
   std::function<nlohmann::json(const RunConfig&)> write;

@@ -1,0 +1,182 @@
+// What is said when something is wrong, and with which exit code.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <thread>
+
+#include "runtime/base/file.hpp"
+#include "test/apps/tiny_run.hpp"
+
+using namespace hydrant;
+using namespace hydrant::test;
+
+TEST_CASE("help and version") {
+  const Outcome version = hydrant_run({"--version"});
+  CHECK(version.code == 0);
+  CHECK_THAT(version.out, Catch::StartsWith("hydrant "));
+  for (const char* command : {"generate", "score", "tokenize", "inspect", "bench", "validate"}) {
+    CAPTURE(command);
+    const Outcome help = hydrant_run({command, "--help"});
+    CHECK(help.code == 0);
+    CHECK_THAT(help.out, Catch::Contains(std::string("Example:\n  ")) &&
+                             Catch::Contains(std::string("hydrant ") + command));
+  }
+}
+
+TEST_CASE("typing mistakes are refused with the nearest word") {
+  const Tiny t;
+  check_refused(hydrant_run({}), 2, "a command is needed");
+  check_refused(hydrant_run({"genrate"}), 2, "did you mean 'generate'");
+  check_refused(hydrant_run({"generate", "--modle", "x"}), 2, "did you mean '--model'");
+  check_refused(hydrant_run({"generate", "--model"}), 2, "--model");
+  check_refused(hydrant_run({"generate", "--model", "x"}), 2, "--prompt");
+  check_refused(hydrant_run({"generate", "--prompt", "x"}), 2, "--model");
+  check_refused(hydrant_run({"generate", "--model", "x", "--prompt", "a", "--prompts", "b"}), 2,
+                "--prompt: cannot stand beside --prompts");
+  check_refused(hydrant_run({"generate", "--model", "x", "--prompt", "a", "--heavy", "-3"}), 2,
+                "--heavy: must be");
+  check_refused(hydrant_run({"generate", "--model", "x", "--prompt", "a", "extra"}), 2, "extra");
+  check_refused(hydrant_run({"score", "--model", "x"}), 2, "--perplexity");
+  check_refused(hydrant_run({"bench", "--model", "x", "--batch", "1,x"}), 2, "--batch: must be");
+}
+
+TEST_CASE("a configuration is refused before the model is opened; flags win over it") {
+  const Tiny t;
+  const std::string bad = t.work.write("bad.json", R"({"cache": {"recnt": 4}})");
+  check_refused(hydrant_run({"generate", "--model", "/nowhere", "--prompt", "a", "--config", bad}),
+                2, bad + ": cache.recnt: unknown key (did you mean 'cache.recent'?)");
+  const std::string good = t.work.write("good.json", R"({"max_new_tokens": 3})");
+  const std::string line = R"({"id": 1, "prompt": "a"})";
+  CHECK(t.generate(line, {"--config", good}).rows().at(0)["token_ids"].size() == 6);
+  const Outcome alone =
+      hydrant_run({"generate", "--model", t.model.path(), "--prompts",
+                   t.work.write("one.jsonl", line), "--config", good, "--ignore-eos"});
+  CHECK(alone.rows().at(0)["token_ids"].size() == 3);
+  CHECK(alone.rows().at(0)["config"]["max_new_tokens"] == 3);
+}
+
+TEST_CASE("wrong paths are named") {
+  const Tiny t;
+  check_refused(hydrant_run({"generate", "--model", "/no/model", "--prompt", "a"}), 2, "/no/model");
+  check_refused(hydrant_run({"generate", "--model", t.model.path(), "--prompts", "/no/in"}), 2,
+                "/no/in");
+  check_refused(hydrant_run({"generate", "--model", t.model.path(), "--prompts", "/"}), 2, "/: ");
+  check_refused(hydrant_run({"generate", "--model", "x", "--prompt", "a", "--config", "/no/c"}), 2,
+                "/no/c");
+  check_refused(t.generate(R"({"prompt": "a"})", {"--output", "/no/out.jsonl"}), 4,
+                "/no/out.jsonl");
+  check_refused(hydrant_run({"inspect", t.work.path()}), 2, "config.json");
+}
+
+TEST_CASE("output that cannot be written is an error, whatever it is") {
+  const Tiny t;
+  const std::vector<std::string> prompt{"generate", "--model", t.model.path(), "--prompt", "a"};
+  check_refused(t.generate(R"({"prompt": "a"})", {"--output", "/dev/full"}), 4, "/dev/full");
+  for (const Stdout out : {Stdout::full, Stdout::closed, Stdout::broken_pipe}) {
+    CAPTURE(int(out));
+    check_refused(hydrant_run(prompt, "", out), 4, "standard output: cannot write");
+    check_refused(hydrant_run({"inspect", t.model.path()}, "", out), 4, "standard output");
+    check_refused(hydrant_run({"tokenize", "--model", t.model.path(), "--input", "-"},
+                              R"({"text": "a"})", out),
+                  4, "standard output");
+  }
+}
+
+TEST_CASE("Ctrl-C ends a run at its next step and keeps what is finished") {
+  const Tiny t;
+  const std::string out = t.work.file("out.jsonl");
+  // Positions in the cache have no limit: the second row would run for hours.
+  Process process({{"generate", "--model", t.model.path(), "--prompts", "-", "--output", out,
+                    "--policy", "h2o", "--budget", "16", "--positions", "cache", "--ignore-eos"},
+                   "{\"id\": \"short\", \"prompt\": \"a\", \"max_new_tokens\": 3}\n"
+                   "{\"id\": \"long\", \"prompt\": \"b\", \"max_new_tokens\": 16000000}\n",
+                   Stdout::captured,
+                   {}});
+  while (!std::filesystem::exists(out) || std::filesystem::file_size(out) == 0)
+    std::this_thread::yield();
+  process.interrupt();
+  const Outcome o = process.wait();
+  CHECK(o.code == 130);
+  CHECK_THAT(o.err, Catch::Contains("interrupted"));
+  const auto rows = json_lines(read_text(out));
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0]["id"] == "short");
+}
+
+TEST_CASE("damaged model files are refused by name") {
+  const Tiny t;
+  const std::vector<std::string> run{"generate", "--model", t.model.path(), "--prompt", "a"};
+  const std::string weights = read_text(t.model.file("model.safetensors"));
+  t.model.write("model.safetensors", weights.substr(0, weights.size() - 1));
+  check_refused(hydrant_run(run), 2, "model.safetensors");
+  std::string nan = weights;
+  nan.replace(nan.size() - 4, 4, "\x00\x00\xc0\x7f", 4);
+  t.model.write("model.safetensors", nan);
+  check_refused(hydrant_run(run), 2, "model.");
+  t.model.write("model.safetensors", weights);
+  CHECK(hydrant_run(run).code == 0);
+  t.model.write("tokenizer.json", "{");
+  check_refused(hydrant_run(run), 2, "tokenizer.json");
+}
+
+TEST_CASE("a bad line becomes an error line; the others run") {
+  const Tiny t;
+  const std::vector<std::pair<std::string, std::string>> bad{
+      {R"({"id": "x", "prompt": "a", "prompt_token_ids": [1]})", "exactly one of"},
+      {R"({"id": "x"})", "exactly one of"},
+      {R"({"id": "x", "promt": "a"})", "exactly one of"},
+      {R"({"id": "x", "prompt": "a", "max_tokens": 3})", "max_tokens: unknown key"},
+      {R"({"id": "x", "prompt": 3})", "prompt: must be a text"},
+      {R"({"id": "x", "prompt_token_ids": [-1]})", "prompt_token_ids[0]"},
+      {R"({"id": "x", "prompt_token_ids": [1, 258]})", "258"},
+      {R"({"id": "x", "prompt_token_ids": [4294967296]})", "4294967296"},
+      {R"({"id": "x", "prompt_token_ids": [1.5]})", "1.5"},
+      {R"({"id": "x", "prompt_token_ids": [[1]]})", "[1]"},
+      {R"({"id": "x", "prompt_token_ids": []})", "no tokens"},
+      {R"({"id": "x", "prompt_token_ids": {}})", "a list of token ids"},
+      {R"({"id": "x", "prompt_token_ids": [NaN]})", "not valid JSON"},
+      {R"({"id": "x", "prompt": "a", "max_new_tokens": 0})", "max_new_tokens: must be"},
+      {R"({"id": "x", "prompt": "a", "max_new_tokens": -2})", "max_new_tokens: must be"},
+      {R"({"id": "x", "prompt": "a", "stop": [""]})", "stop: must be"},
+      {R"({"id": "x", "prompt": "a", "seed": "s"})", "seed: must be"},
+      {R"({"id": "x", "messages": [{"role": "user", "content": "a"}]})", "--chat"},
+      {R"({"id": [1], "prompt": "a"})", "id: must be"},
+      {R"({"id": "good", "prompt": "b"})", "occurred before"},
+      {"{\"id\": \"x\", \"prompt\": \"\xff\"}", "UTF-8"},
+      {R"(["a"])", "must be a JSON object"},
+      {R"({"id": "x", "prompt": "a")", "not valid JSON"},
+      {std::string(5000, '['), "nested deeper"},
+  };
+  std::string lines = "{\"id\": \"good\", \"prompt\": \"a\"}\n";
+  for (size_t i = 0; i < bad.size(); i++) {
+    std::string line = bad[i].first;
+    if (const size_t x = line.find("\"x\""); x != line.npos) line.replace(x, 3, std::to_string(i));
+    lines += line + "\n";
+  }
+  const Outcome o = t.generate(lines + "\n  \n{\"id\": \"last\", \"prompt\": \"c\"}");
+  CHECK(o.code == 1);
+  CHECK_THAT(o.err, Catch::Contains("24 of 26 rows failed"));
+  std::map<size_t, std::string> errors;
+  size_t good = 0;
+  for (const Json& row : o.rows())
+    if (row.contains("error"))
+      errors[row["line"].get<size_t>()] = row["error"].get<std::string>();
+    else
+      good++;
+  CHECK(good == 2);
+  for (size_t i = 0; i < bad.size(); i++) {
+    CAPTURE(bad[i].first);
+    CHECK_THAT(errors[i + 2], Catch::Contains(bad[i].second));
+  }
+}
+
+TEST_CASE("invalid UTF-8 is refused with its place") {
+  const Tiny t;
+  check_refused(hydrant_run({"generate", "--model", t.model.path(), "--prompt", "ab\xff"}), 2,
+                "--prompt: not UTF-8 at byte 2");
+  check_refused(hydrant_run({"generate", "--model", t.model.path(), "--prompt", "-"}, "\xc3"), 2,
+                "standard input: not UTF-8 at byte 0");
+  const std::string file = t.work.write("text", "abc\xf0\x9f");
+  check_refused(hydrant_run({"score", "--model", t.model.path(), "--perplexity", file}), 2,
+                "not UTF-8 at byte 3");
+}
