@@ -68,7 +68,7 @@ void settle(ThreadPool& pool, Isa isa, const SettleArgs& args) {
     });
   };
   const int64_t items = int64_t(args.segments.size()) * kv_heads;
-  split_large(pool, items, items * group * cache.slots, [&](int64_t begin, int64_t end) {
+  split_large(pool, items, items * group * cache.slots, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; i++)
       settle_one(args.segments[size_t(i / kv_heads)], int32_t(i % kv_heads));
   });

@@ -61,7 +61,7 @@ void store_decode(ThreadPool& pool, const StoreDecodeArgs& args) {
   // Nearly every element of a key is in a cache line of its own: two moves take as long as vector
   // work on ten times their elements.
   const int64_t items = int64_t(args.segments.size()) * kv_heads;
-  split_large(pool, items, items * 10 * args.to.head_dim, [&](int64_t begin, int64_t end) {
+  split_large(pool, items, items * 10 * args.to.head_dim, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; i++)
       store_one(args.segments[size_t(i / kv_heads)], int32_t(i % kv_heads));
   });
