@@ -4,6 +4,7 @@
 #include <map>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/json.hpp"
 #include "runtime/text/jinja/values.hpp"
 
 namespace hydrant::text::jinja {
@@ -107,7 +108,7 @@ class Evaluator {
     const auto optional_part = [&](size_t i) { return e.parts[i] ? part(i) : Value(); };
     switch (e.kind) {
       case Kind::literal:
-        return e.value;
+        return *e.value;
       case Kind::variable: {
         const Value* found = find(e.name);
         return found ? *found : undefined();

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/json.hpp"
 #include "runtime/text/jinja/lexer.hpp"
 #include "runtime/text/jinja/syntax.hpp"
 
@@ -22,7 +23,7 @@ ExpressionPtr make(Kind kind, std::string name, Parts... parts) {
 
 ExpressionPtr literal(nlohmann::json value) {
   auto out = make(Kind::literal, "");
-  out->value = std::move(value);
+  out->value = std::make_shared<nlohmann::json>(std::move(value));
   return out;
 }
 

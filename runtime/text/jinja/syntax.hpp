@@ -1,7 +1,7 @@
 // The part of the Jinja language that chat templates use, as a tree.
 #pragma once
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +30,7 @@ struct Expression {
   };
   Kind kind;
   std::string name;
-  nlohmann::json value;
+  std::shared_ptr<const nlohmann::json> value;
   std::vector<ExpressionPtr> parts;
   std::vector<std::string> keywords;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/json.hpp"
 
 namespace hydrant::text::jinja {
 namespace {
@@ -218,5 +219,8 @@ Value method(std::string_view name, const Value& of, const std::vector<Value>& a
   }
   unsupported(fmt::format("the method \"{}\" with {} arguments", name, count));
 }
+
+Value undefined() { return Value(Value::value_t::discarded); }
+bool is_undefined(const Value& value) { return value.is_discarded(); }
 
 }  // namespace hydrant::text::jinja

@@ -1,7 +1,7 @@
 // Jinja's values and what can be done to them, apart from variables. JSON's types are enough; the
 // undefined value is JSON's "discarded".
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,8 +10,8 @@ namespace hydrant::text::jinja {
 
 using Value = nlohmann::json;
 
-inline Value undefined() { return Value(Value::value_t::discarded); }
-inline bool is_undefined(const Value& value) { return value.is_discarded(); }
+Value undefined();
+bool is_undefined(const Value& value);
 bool is_true(const Value& value);
 
 // All throw Unsupported, for the caller to say where.
