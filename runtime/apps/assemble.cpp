@@ -40,6 +40,10 @@ Model open_described_model(const RunConfig& config, const Sources& sources) {
          "{}: must be original for {}: places within the cache need rotary embedding, which {} "
          "models do not have",
          sources.name("cache.positions"), config.model, model.spec.family);
+  const size_t budgets = config.cache.layer_budgets.size();
+  if (budgets > 0 && budgets != size_t(model.spec.layers))
+    fail(Fault::bad_config, "{}: must be one for each of the model's {} layers, there are {}",
+         sources.name("cache.layer_budgets"), model.spec.layers, budgets);
   return model;
 }
 

@@ -10,7 +10,7 @@ namespace {
 bool is_flag(const std::string& called) { return called.starts_with("--"); }
 
 // A file's sizes were chosen for the file's policy.
-policy::Budget sizes(CacheConfig cache, policy::Id policy, const Sources& sources) {
+CacheConfig without_foreign_sizes(CacheConfig cache, policy::Id policy, const Sources& sources) {
   const policy::Regions has = policy::regions(policy);
   const bool overridden = is_flag(sources.name("cache.policy"));
   const auto drop = [&](const char* path, bool used, auto& value) {
@@ -18,14 +18,26 @@ policy::Budget sizes(CacheConfig cache, policy::Id policy, const Sources& source
     log::warning("{} has no effect on the policy '{}'", sources.name(path), cache.policy);
     value = {};
   };
+  const bool any = has.sinks || has.heavy || has.recent;
   drop("cache.heavy", has.heavy, cache.heavy);
   drop("cache.recent", has.recent, cache.recent);
   drop("cache.sinks", has.sinks, cache.sinks);
-  drop("cache.budget", has.sinks || has.heavy || has.recent, cache.budget);
+  drop("cache.budget", any, cache.budget);
+  drop("cache.layer_budgets", any, cache.layer_budgets);
+  return cache;
+}
 
+// `key` is where `total` stands.
+policy::Budget budget_of(const CacheConfig& cache, policy::Id policy, const std::string& total,
+                         const char* key, const Sources& sources) {
   policy::Budget budget{{}, cache.sinks, cache.heavy, cache.recent};
-  if (!cache.budget.empty()) budget.total = policy::parse_amount(cache.budget);
-  return budget;
+  if (!total.empty()) budget.total = policy::parse_amount(total);
+  const std::string wrong = policy::problem(policy, budget);
+  if (wrong.empty()) return budget;
+  const size_t colon = wrong.find(':');
+  const std::string path = wrong.substr(0, colon);
+  fail(Fault::bad_config, "{}{}", sources.name(path == "budget" ? key : "cache." + path),
+       wrong.substr(colon));
 }
 
 }  // namespace
@@ -34,13 +46,15 @@ policy::Choice cache_choice(const CacheConfig& cache, const Sources& sources) {
   policy::Choice choice;
   choice.policy = policy::policy_named(cache.policy).value();
   choice.positions = policy::positions_named(cache.positions).value();
-  choice.layers = {sizes(cache, choice.policy, sources)};
-  const std::string wrong = policy::problem(choice.policy, choice.layers.front());
-  if (!wrong.empty()) {
-    const size_t colon = wrong.find(':');
-    fail(Fault::bad_config, "{}{}", sources.name("cache." + wrong.substr(0, colon)),
-         wrong.substr(colon));
-  }
+  const CacheConfig sizes = without_foreign_sizes(cache, choice.policy, sources);
+  if (!sizes.layer_budgets.empty() && !sizes.budget.empty())
+    fail(Fault::bad_config, "{}: cannot stand beside {}", sources.name("cache.layer_budgets"),
+         sources.name("cache.budget"));
+  choice.layers.clear();
+  for (const std::string& total : sizes.layer_budgets)
+    choice.layers.push_back(budget_of(sizes, choice.policy, total, "cache.layer_budgets", sources));
+  if (choice.layers.empty())
+    choice.layers.push_back(budget_of(sizes, choice.policy, sizes.budget, "cache.budget", sources));
   return choice;
 }
 

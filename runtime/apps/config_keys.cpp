@@ -76,6 +76,8 @@ std::vector<Key> make() {
             "cache.sinks", "--sinks", "SLOTS", kSized, "slots for the first tokens (every policy but full and local)"),
       named(budget(), "cache.budget", "--budget", "SIZE", Commands(generate, score, inspect),
             "all slots together: 204, 20% of prompt + output, or 20%p of the prompt"),
+      named(texts([](RunConfig& c) -> auto& { return c.cache.layer_budgets; }, std::string("budgets: ") + kBudgetRule, is_budget, true),
+            "cache.layer_budgets", "--layer-budgets", "SIZE,...", Commands(generate, score, inspect), "a budget for each layer, instead of one for all"),
       named(choice([](RunConfig& c) -> auto& { return c.cache.positions; }, {"original", "cache"}),
             "cache.positions", "--positions", "WHICH", kSized, "a key's place: original, or its rank in the cache"),
       named(choice([](RunConfig& c) -> auto& { return c.cache.dtype; }, {"auto", "f32", "f16", "bf16"}),

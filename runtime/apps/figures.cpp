@@ -82,7 +82,9 @@ std::string machine_line(const Model& model, const LoadedModel& loaded, const De
 std::string cache_line(const RunConfig& config, std::span<const Request> requests) {
   const Request& row = longest(requests);
   const auto prompt = int64_t(row.prompt.size()), length = prompt + row.max_new_tokens;
-  const int64_t slots = row.plans.front().slots.capacity();
+  int64_t slots = 0;
+  for (const policy::RowPlan& plan : row.plans) slots += plan.slots.capacity();
+  slots /= int64_t(row.plans.size());  // layers may differ: their mean
   return fmt::format("cache {}: {} slots, {:.1f} % of {} tokens, {:.1f} % of the prompt's {}{}",
                      config.cache.policy, count_text(slots), 100.0 * double(slots) / double(length),
                      count_text(length), 100.0 * double(slots) / double(prompt), count_text(prompt),

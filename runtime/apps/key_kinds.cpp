@@ -207,7 +207,10 @@ Key texts(Member<std::vector<std::string>> member, const std::string& what, Fits
     }
     member(c) = std::move(list);
   };
-  key.write = [=](const RunConfig& c) -> Json { return value_of(member, c); };
+  key.write = [=](const RunConfig& c) -> Json {
+    const auto& list = value_of(member, c);
+    return commas && list.empty() ? Json() : Json(list);  // an empty one would not be read back
+  };
   key.from_flag = [=](const std::vector<std::string>& t) {
     return commas ? comma_flag(t, /*numbers=*/false) : Json(t);
   };

@@ -6,6 +6,7 @@
 #include "runtime/apps/chat.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/json.hpp"
+#include "runtime/base/log.hpp"
 #include "runtime/engine/check_request.hpp"
 
 namespace hydrant {
@@ -77,6 +78,17 @@ void pair_of(Fields& fields, const PromptMaker& maker, Request& request) {
   if (request.forced.empty()) fail(Fault::bad_input, "continuation: has no tokens");
 }
 
+// The text spelled the BOS that the tokenizer puts before it.
+void warn_of_doubled_bos(const Job& job, int32_t bos) {
+  for (size_t i = 0; i < job.requests.size(); i++) {
+    const auto& ids = job.requests[i].prompt;
+    if (bos < 0 || ids.size() < 2 || ids[0] != bos || ids[1] != bos) continue;
+    log::warning("line {}: the prompt begins with two BOS tokens (id {})",
+                 job.lines[job.line_of[i]].number, bos);
+    return;  // one line is enough
+  }
+}
+
 Job job_of(std::string_view text, const PromptMaker& maker,
            const std::function<void(const InputLine&, Fields&, Request&,
                                     std::vector<std::string>& stops)>& read) {
@@ -95,6 +107,7 @@ Job job_of(std::string_view text, const PromptMaker& maker,
     while (job.lines[line].number != job.line_of[i]) line++;
     job.line_of[i] = line;
   }
+  warn_of_doubled_bos(job, maker.spec.bos);
   return job;
 }
 

@@ -13,6 +13,7 @@ struct CacheConfig {
   std::string policy = "full";
   std::optional<int32_t> heavy, recent, sinks;  // slots
   std::string budget;  // "": not given; "204" slots, "20%" of prompt + output, "20%p" of the prompt
+  std::vector<std::string> layer_budgets;  // one for each layer, instead of budget
   std::string positions = "original";
   std::string dtype = "auto";
 };

@@ -123,6 +123,23 @@ TEST_CASE("the likeliest tokens and the kept positions are reported when asked f
   CHECK(row["kept"][0][0][4] == 7);  // 3 + 6 - 1 positions have been processed
 }
 
+TEST_CASE("each layer may have a budget of its own") {
+  const Tiny t;
+  const std::string line = R"({"prompt_token_ids": [5, 6, 7, 8, 9]})";
+  const Json row =
+      t.generate(line, {"--report-kept", "--policy", "h2o", "--layer-budgets", "3,7"}).rows().at(0);
+  CHECK(row["kept"][0][0].size() == 3);
+  CHECK(row["kept"][1][1].size() == 7);
+  check_refused(t.generate(line, {"--policy", "h2o", "--layer-budgets", "3,7,9"}), 2,
+                "--layer-budgets: must be one for each of the model's 2 layers");
+}
+
+TEST_CASE("a BOS that a text spells beside the tokenizer's own is warned of") {
+  const Tiny t;
+  CHECK_THAT(t.generate(R"({"prompt": "<s>a"})").err, Catch::Contains("two BOS tokens (id 256)"));
+  CHECK_THAT(t.generate(R"({"prompt": "a"})").err, !Catch::Contains("BOS"));
+}
+
 TEST_CASE("score judges what generate chose as greedy, with the same numbers") {
   const Tiny t;
   const Json row =
