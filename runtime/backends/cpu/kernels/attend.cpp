@@ -26,7 +26,7 @@ struct Workspace {
   int32_t* ranks;       // [segment][kv_head][slots]
   std::byte* words;     // [thread][word_bytes] for rank_positions
   size_t word_bytes;
-  TileScratch* tiles;
+  TileScratch* tiles;  // [thread]
 };
 
 Workspace carve(Arena& arena, const HeadShape& shape, int32_t rows, int32_t slots,
@@ -71,7 +71,7 @@ class DecodeStep {
       const size_t begin = first_from(slots * member / pool_.size());
       const size_t end = first_from(slots * (member + 1) / pool_.size());
       for (size_t i = begin; i < end; i++) {
-        attend(i, i + 1 < end, workspace_.tiles[member]);
+        kernels_.decode_part(part(i), workspace_.tiles[member]);
         finish(items_[i]);
       }
     });
@@ -138,30 +138,26 @@ class DecodeStep {
     });
   }
 
-  void attend(size_t index, bool more, const TileScratch& tile) const {
+  DecodePart part(size_t index) const {
     const Item& item = items_[index];
     const Segment& s = segment(item);
-    DecodePart part;
-    part.layout = layout_;
-    part.runs = runs(item);
-    part.slots = item.slots;
-    part.group = group_;
-    part.q = args_.q.as<float>() + query_head(item) * size_t(layout_.head_dim);
-    part.scale = args_.scale;
+    DecodePart p;
+    p.layout = layout_;
+    p.runs = runs(item);
+    p.slots = item.slots;
+    p.group = group_;
+    p.q = args_.q.as<float>() + query_head(item) * size_t(layout_.head_dim);
+    p.scale = args_.scale;
     const size_t first_slot = size_t(item.part) * kAttendBlock;
     if (rotated(s))
-      part.rotation = {workspace_.ranks + head_index(item) * size_t(args_.cache.slots) + first_slot,
-                       args_.ranks.table.as<float>(), args_.ranks.dims, live(s) - 1};
+      p.rotation = {workspace_.ranks + head_index(item) * size_t(args_.cache.slots) + first_slot,
+                    args_.ranks.table.as<float>(), args_.ranks.dims, live(s) - 1};
     if (args_.logits.data && plan(s).scored) {
-      part.logits_stride = size_t(args_.cache.slots);
-      part.logits = args_.logits.as<float>() + query_head(item) * part.logits_stride + first_slot;
+      p.logits_stride = size_t(args_.cache.slots);
+      p.logits = args_.logits.as<float>() + query_head(item) * p.logits_stride + first_slot;
     }
-    if (more) {
-      part.next_runs = runs(items_[index + 1]);
-      part.next_run_count = ceil_div(items_[index + 1].slots, kRunSlots);
-    }
-    part.sums = sums(index);
-    kernels_.decode_part(part, tile);
+    p.sums = sums(index);
+    return p;
   }
 
   // Whoever ends the last part of a KV head puts all of them together, in slot order.

@@ -21,10 +21,9 @@ struct TileScratch {
   float* out;     // [rows][d rounded up to 16]: sums of weighted values
   float* most;    // [rows] the largest logit so far
   float* total;   // [rows][16] sums of weights, lane by lane
-  float* panels;  // [kRotatedRuns][d][16] rotated keys
+  float* panel;   // [d][16] rotated keys of one run
 };
 inline constexpr int32_t kRegisterRows = 8;  // no path has a taller register tile
-inline constexpr int32_t kRotatedRuns = 4;   // keys turned at a time
 
 constexpr int32_t padded(int32_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
@@ -45,8 +44,6 @@ struct DecodePart {
   RankRotation rotation;
   float* logits = nullptr;  // [group] rows `logits_stride` apart; null: nobody wants them
   size_t logits_stride = 0;
-  const std::byte* next_runs = nullptr;  // what the thread reads after this: fetched meanwhile
-  int32_t next_run_count = 0;
   float* sums = nullptr;  // [group][sums_stride(d)]: weighted values, largest logit, total weight
 };
 constexpr size_t sums_stride(int32_t head_dim) { return size_t(padded(head_dim)) + 16; }

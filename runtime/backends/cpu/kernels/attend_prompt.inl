@@ -21,16 +21,16 @@ void prompt_rows(const PromptTile& tile, int32_t row, int32_t begin, const TileS
   }
   if (slots[R - 1] == 0) return;
   const auto* const left = static_cast<const Left<type>*>(scratch.left);
-  score<type, R, false>(left + row * (d / Side<type>::together), d, {runs, run_bytes},
-                        (slots[R - 1] + 15) / 16, scratch.logits, size_t(kAttendBlock));
+  score<type, R>(left + row * (d / Side<type>::together), d, {runs, run_bytes},
+                 (slots[R - 1] + 15) / 16, scratch.logits);
   auto* const weights = static_cast<Left<type>*>(scratch.weights);
-  float shrink[R];
   for (int r = 0; r < R; r++)
-    shrink[r] = weigh<type>(scratch.logits + r * kAttendBlock, slots[r], scratch.most[row + r],
-                            scratch.total + (row + r) * 16,
-                            weights + r * (kAttendBlock / Side<type>::together));
-  mix<type, R, false>(weights, {runs + tile.layout.values_offset(), run_bytes}, d, slots, shrink,
-                      scratch.out + row * padded(d));
+    weigh<type>(scratch.logits + r * kAttendBlock, slots[r],
+                {scratch.most + row + r, scratch.total + (row + r) * 16,
+                 scratch.out + (row + r) * padded(d), d},
+                weights + r * (kAttendBlock / Side<type>::together));
+  mix<type, R>(weights, {runs + tile.layout.values_offset(), run_bytes}, d, slots,
+               scratch.out + row * padded(d));
 }
 
 // The tile's queries [row / group ...] packed as the products want them.
@@ -51,9 +51,11 @@ void prompt_tile_of(const PromptTile& tile, const TileScratch& scratch) {
   memset(scratch.total, 0, size_t(rows) * 16 * sizeof(float));
   for (int32_t r = 0; r < rows; r++) scratch.most[r] = kLowest;
   for (int32_t begin = 0; begin < tile.first + tile.queries; begin += kAttendBlock)
-    for (int32_t row = 0; row < rows; row += kPromptRows)
-      with_constant<kPromptRows>(rows - row < kPromptRows ? rows - row : kPromptRows,
-                                 [&]<int R>() { prompt_rows<type, R>(tile, row, begin, scratch); });
+    for (int32_t row = 0; row < rows;)
+      with_tile<kPromptRows>(rows - row, [&]<int R>() {
+        prompt_rows<type, R>(tile, row, begin, scratch);
+        row += R;
+      });
   for (int32_t r = 0; r < rows; r++) {
     const size_t query = size_t(r / tile.group), head = size_t(r % tile.group);
     tile.lse[query * tile.lse_stride + head] = finish_row(
@@ -78,9 +80,8 @@ void add_columns(const ColumnBlock& block, int32_t row, const TileScratch& scrat
   if (keys <= 0) return;
   pack_queries<type>(block.q, block.query_stride, block.group, d, block.scale, row, R,
                      scratch.left);
-  score<type, R, false>(static_cast<const Left<type>*>(scratch.left), d,
-                        {block.runs, block.layout.run_bytes()}, (keys + 15) / 16, scratch.logits,
-                        size_t(kAttendBlock));
+  score<type, R>(static_cast<const Left<type>*>(scratch.left), d,
+                 {block.runs, block.layout.run_bytes()}, (keys + 15) / 16, scratch.logits);
   for (int32_t i = 0; i < keys; i += 16) {
     const int32_t count = keys - i < 16 ? keys - i : 16;
     Lanes sum = load_first(block.sum + i, count);
@@ -89,7 +90,7 @@ void add_columns(const ColumnBlock& block, int32_t row, const TileScratch& scrat
       const int32_t query = (row + r) / block.group, head = (row + r) % block.group;
       const float lse = block.lse[size_t(query) * block.lse_stride + size_t(head)];
       const int32_t alive = block.first + query + 1 - block.begin - i;
-      Lanes mass = exp(load(scratch.logits + r * kAttendBlock + i) - broadcast(lse));
+      Lanes mass = exp_of_loss(load(scratch.logits + r * kAttendBlock + i) - broadcast(lse));
       if (alive < 16) mass = select(first(alive < 0 ? 0 : alive), mass, zero());
       sum = sum + mass;
       if (query == block.queries - 1) last = last + mass;
@@ -105,9 +106,11 @@ void column_block_of(const ColumnBlock& block, const TileScratch& scratch) {
   const int32_t rows = block.queries * block.group;
   // rows of queries before the block's first key see none of it
   const int32_t blind = block.begin > block.first ? (block.begin - block.first) * block.group : 0;
-  for (int32_t row = blind; row < rows; row += kPromptRows)
-    with_constant<kPromptRows>(rows - row < kPromptRows ? rows - row : kPromptRows,
-                               [&]<int R>() { add_columns<type, R>(block, row, scratch); });
+  for (int32_t row = blind; row < rows;)
+    with_tile<kPromptRows>(rows - row, [&]<int R>() {
+      add_columns<type, R>(block, row, scratch);
+      row += R;
+    });
 }
 
 void column_block(const ColumnBlock& block, const TileScratch& scratch) {

@@ -30,10 +30,10 @@ const Buffer& AttendScratch::at_least(size_t bytes) {
   return buffer_;
 }
 
-TileScratch* take_tiles(Arena& arena, int threads, int32_t head_dim, int32_t rows, bool rotated) {
+TileScratch* take_tiles(Arena& arena, int count, int32_t head_dim, int32_t rows, bool rotated) {
   const size_t d = size_t(head_dim), n = size_t(rows);
-  auto* const tiles = take<TileScratch>(arena, size_t(threads));
-  for (int i = 0; i < threads; i++) {
+  auto* const tiles = take<TileScratch>(arena, size_t(count));
+  for (int i = 0; i < count; i++) {
     TileScratch s;
     s.left = take<float>(arena, n * d + 16);
     s.logits = take<float>(arena, size_t(kRegisterRows) * kAttendBlock);
@@ -41,7 +41,7 @@ TileScratch* take_tiles(Arena& arena, int threads, int32_t head_dim, int32_t row
     s.out = take<float>(arena, n * size_t(padded(head_dim)));
     s.most = take<float>(arena, n);
     s.total = take<float>(arena, n * 16);
-    s.panels = take<float>(arena, rotated ? size_t(kRotatedRuns) * d * 16 : 0);
+    s.panel = take<float>(arena, rotated ? d * 16 : 0);
     if (tiles) tiles[i] = s;
   }
   return tiles;

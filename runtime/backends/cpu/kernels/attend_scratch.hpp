@@ -12,8 +12,8 @@ T* take(Arena& arena, size_t count) {
   return static_cast<T*>(arena.take_bytes(count * sizeof(T)));
 }
 
-// One for each thread, null when measuring. `rotated`: keys of Positions::cache are to be turned.
-TileScratch* take_tiles(Arena& arena, int threads, int32_t head_dim, int32_t rows, bool rotated);
+// `count` of them, null when measuring. `rotated`: keys of Positions::cache are to be turned.
+TileScratch* take_tiles(Arena& arena, int count, int32_t head_dim, int32_t rows, bool rotated);
 
 // Grows the scratch to what `carve(arena)` takes and returns what it returns.
 template <class Carve>

@@ -25,22 +25,22 @@ struct Side<DType::bf16> {
 template <DType type>
 using Left = typename Side<type>::Left;
 
-// f(integral_constant) with the constant equal to n, 1 <= n <= most
-template <int most, class Function>
-void with_constant(int n, const Function& f) {
-  if constexpr (most > 1)
-    if (n < most) return with_constant<most - 1>(n, f);
-  f.template operator()<most>();
-}
-
 // A register tile of R rows is this many vectors wide.
 template <int R>
 constexpr int kWide = R * 8 <= kSums   ? 8
                       : R * 4 <= kSums ? 4
                       : R * 2 <= kSums ? 2
                                        : 1;
-constexpr int kRows = kSums < kRegisterRows ? kSums : kRegisterRows;
-constexpr int kPromptRows = kSums < 6 ? kSums : 6;
+constexpr int kRows = kSums >= 24 ? 8 : kSums >= 6 ? 6 : 1;
+constexpr int kPromptRows = kRows < 6 ? kRows : 6;
+
+// Calls f<R>() with the tallest tile that `rows` fill, R of them at most: 8, 6, 4, 3, 2 or 1.
+template <int R, class Function>
+void with_tile(int32_t rows, const Function& f) {
+  if constexpr (R > 1)
+    if (rows < R) return with_tile < R == 8 || R == 6 ? R - 2 : R - 1 > (rows, f);
+  f.template operator()<R>();
+}
 
 // Rounds `count` scaled floats to left elements. Writes whole vectors: up to 15 elements more.
 template <DType type>
@@ -51,127 +51,154 @@ void pack_left(const float* from, int32_t count, float scale, Left<type>* to) {
   }
 }
 
-// Where a run's keys or values lie and what to fetch into the cache while they are read: the byte
-// `ahead` of the corresponding one. Runs from `ahead_runs` on have nothing to fetch.
-struct Stream {
+// Keys or values of a few runs.
+struct Runs {
   const std::byte* at;
-  size_t run_bytes;
-  const std::byte* ahead = nullptr;
-  int32_t ahead_runs = 0;
+  size_t bytes;  // of one run
+
+  const std::byte* operator[](int32_t r) const { return at + size_t(r) * bytes; }
 };
 
-// logits[r][16 p + lane] = q[r] . key, for P runs
-template <DType type, int R, int P, bool fetch>
-void score_tile(const Left<type>* q, int32_t steps, const Stream& keys, int32_t run, float* logits,
-                size_t stride) {
+// logits[r][p] = q[r] . keys of run p. A sum is C chains over every C-th step, added at
+// the end: one run of keys has too few sums to hide the latency of a step.
+template <DType type, int R, int P, int C>
+void score_tile(const Left<type>* q, int32_t steps, const Runs& keys, Lanes (&logits)[R][P]) {
   using S = Side<type>;
-  const size_t run_bytes = keys.run_bytes, start = size_t(run) * run_bytes;
-  Lanes sum[R][P];
+  Lanes sum[C][R][P];
+#pragma GCC unroll 8
+  for (int c = 0; c < C; c++)
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++)
+#pragma GCC unroll 8
+      for (int p = 0; p < P; p++) sum[c][r][p] = zero();
+  const std::byte* at = keys.at;
+  for (int32_t i = 0; i < steps; i += C)
+#pragma GCC unroll 8
+    for (int c = 0; c < C; c++, at += S::bytes) {
+      typename S::Right w[P];
+#pragma GCC unroll 8
+      for (int p = 0; p < P; p++) w[p] = S::load_right(at + size_t(p) * keys.bytes);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; r++) {
+        const auto x = broadcast(q[r * steps + i + c]);
+#pragma GCC unroll 8
+        for (int p = 0; p < P; p++) sum[c][r][p] = S::step(sum[c][r][p], w[p], x);
+      }
+    }
 #pragma GCC unroll 8
   for (int r = 0; r < R; r++)
-#pragma GCC unroll 8
-    for (int p = 0; p < P; p++) sum[r][p] = zero();
-  for (int32_t i = 0; i < steps; i++) {
-    typename S::Right w[P];
 #pragma GCC unroll 8
     for (int p = 0; p < P; p++) {
-      const size_t offset = start + size_t(p) * run_bytes + size_t(i) * S::bytes;
-      w[p] = S::load_right(keys.at + offset);
-      if constexpr (fetch)
-        if (S::bytes == 64 || i % 2 == 0) prefetch(keys.ahead + offset);
+      Lanes all = sum[0][r][p];
+      if constexpr (C >= 2) all = all + sum[1][r][p];
+      if constexpr (C == 4) all = all + (sum[2][r][p] + sum[3][r][p]);
+      logits[r][p] = all;
     }
-#pragma GCC unroll 8
-    for (int r = 0; r < R; r++) {
-      const auto x = broadcast(q[r * steps + i]);
-#pragma GCC unroll 8
-      for (int p = 0; p < P; p++) sum[r][p] = S::step(sum[r][p], w[p], x);
-    }
-  }
+}
+
+// The logits of a block, one chain each however many runs there are.
+template <DType type, int R, int P>
+void score_runs(const Left<type>* q, int32_t steps, const Runs& keys, float* logits) {
+  Lanes tile[R][P];
+  score_tile<type, R, P, 1>(q, steps, keys, tile);
 #pragma GCC unroll 8
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 8
-    for (int p = 0; p < P; p++) store(logits + size_t(r) * stride + (run + p) * 16, sum[r][p]);
+    for (int p = 0; p < P; p++) store(logits + r * kAttendBlock + p * 16, tile[r][p]);
 }
-
-// All `runs` of a block.
-template <DType type, int R, bool fetch>
-void score(const Left<type>* q, int32_t head_dim, const Stream& keys, int32_t runs, float* logits,
-           size_t stride) {
+template <DType type, int R>
+void score(const Left<type>* q, int32_t head_dim, const Runs& keys, int32_t runs, float* logits) {
   constexpr int P = kWide<R> < 4 ? kWide<R> : 4;
   const int32_t steps = head_dim / Side<type>::together;
   int32_t run = 0;
   for (; run + P <= runs; run += P)
-    score_tile<type, R, P, fetch>(q, steps, keys, run, logits, stride);
-  for (; run < runs; run++) score_tile<type, R, 1, fetch>(q, steps, keys, run, logits, stride);
+    score_runs<type, R, P>(q, steps, {keys[run], keys.bytes}, logits + run * 16);
+  for (; run < runs; run++)
+    score_runs<type, R, 1>(q, steps, {keys[run], keys.bytes}, logits + run * 16);
 }
 
 constexpr float kLowest = -std::numeric_limits<float>::max();
 
-// One row's logits of one block -> weights e^(logit - most), with `most` and the lane sums `total`
-// brought up to date. Returns what earlier weights and sums are to be multiplied with. `most`
-// starts at kLowest, not at -inf, so that logits of -inf weigh 0 instead of NaN. A NaN is no
-// maximum, but its own weight.
+// e^x for x <= 0, 0 where it would leave the normal floats, within 2e-7: a polynomial of least
+// error on half of log 2, a degree lower than what exp() needs for its wider promise. 1 at 0; NaN
+// stays.
+inline Lanes exp_of_loss(Lanes x) {
+  const Lanes least = broadcast(-86.6f), bounded = max(least, x);
+  const Lanes n = round(bounded * broadcast(1.44269504f));
+  Lanes r = fma(n, broadcast(-0.693359375f), bounded);  // log 2 in two parts, the first exact
+  r = fma(n, broadcast(2.12194440e-4f), r);
+  Lanes p = broadcast(8.2903067e-3f);
+  p = fma(p, r, broadcast(4.1897975e-2f));
+  p = fma(p, r, broadcast(1.6667637e-1f));
+  p = fma(p, r, broadcast(4.9999151e-1f));
+  p = fma(p, r, broadcast(9.9999970e-1f));
+  p = fma(p, r, broadcast(1.0f));
+  return select(less(x, least), zero(), times_power_of_two(p, n));
+}
+
+// The softmax of one row so far. `most` starts at kLowest, not at -inf, so that logits of -inf
+// weigh 0 instead of NaN; a NaN is no maximum, but its own weight.
+struct RowState {
+  float* most;   // the largest logit
+  float* total;  // [16] sums of weights, lane by lane
+  float* out;    // [components] sums of weighted values
+  int32_t components;
+};
+
+// A larger logit has come: brings the row's sums to the new base.
+[[gnu::noinline]] void raise(const RowState& row, Lanes top) {
+  const Lanes before = broadcast(*row.most);
+  *row.most = reduce_max(top);
+  const Lanes shrink = exp_of_loss(before - broadcast(*row.most));
+  store(row.total, load(row.total) * shrink);
+  for (int32_t e = 0; e < row.components; e += 16) store(row.out + e, load(row.out + e) * shrink);
+}
+
+// One row's logits of one block -> weights e^(logit - most).
 template <DType type>
-float weigh(const float* logits, int32_t slots, float& most, float* total, Left<type>* weights) {
+void weigh(const float* logits, int32_t slots, const RowState& row, Left<type>* weights) {
   const int32_t whole = slots / 16 * 16;
+  const Lanes nothing = broadcast(-std::numeric_limits<float>::infinity());
   const Mask rest = first(slots - whole);
-  const Lanes lowest = broadcast(kLowest);
-  Lanes top = broadcast(most);
+  Lanes top = nothing;
   for (int32_t i = 0; i < whole; i += 16) top = max(load(logits + i), top);
-  if (whole < slots) top = max(select(rest, load(logits + whole), lowest), top);
-  const float before = most;
-  most = reduce_max(top);
-  const Lanes base = broadcast(most);
-  float shrink = 1;
-  Lanes sum = load(total);
-  if (most != before) {
-    float by[16];
-    store(by, exp(broadcast(before) - base));
-    shrink = by[0];
-    sum = sum * broadcast(shrink);
-  }
+  if (whole < slots) top = max(select(rest, load(logits + whole), nothing), top);
+  if (bits(less(broadcast(*row.most), top)) != 0) raise(row, top);
+  const Lanes base = broadcast(*row.most);
+  Lanes sum = load(row.total);
   for (int32_t i = 0; i < whole; i += 16) {
-    const Lanes w = exp(load(logits + i) - base);
+    const Lanes w = exp_of_loss(load(logits + i) - base);
     sum = sum + w;
     Side<type>::store_left(weights + i / Side<type>::together, w);
   }
   if (whole < slots) {
-    const Lanes w = select(rest, exp(load(logits + whole) - base), zero());
+    const Lanes w = exp_of_loss(select(rest, load(logits + whole), nothing) - base);
     sum = sum + w;
     Side<type>::store_left(weights + whole / Side<type>::together, w);
   }
-  store(total, sum);
-  return shrink;
+  store(row.total, sum);
 }
 
-// out[r][16 v + lane] = out * shrink[r] + weights[r] . values over steps [from, to), V vectors of
+// out[r][16 v + lane] += weights[r] . values over steps [from, to), V vectors of
 // components from `values.at` on. A step is one slot or, in bf16, two.
-template <DType type, int R, int V, bool fetch>
-void mix_tile(const Left<type>* weights, const Stream& values, size_t step_bytes, int32_t from,
-              int32_t to, const float* shrink, float* out, int32_t out_stride) {
+template <DType type, int R, int V>
+void mix_tile(const Left<type>* weights, const Runs& values, size_t step_bytes, int32_t from,
+              int32_t to, float* out, int32_t out_stride) {
   using S = Side<type>;
   constexpr int32_t run_steps = kRunSlots / S::together, stride = kAttendBlock / S::together;
   Lanes sum[R][V];
 #pragma GCC unroll 8
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 8
-    for (int v = 0; v < V; v++)
-      sum[r][v] = load(out + r * out_stride + v * 16) * broadcast(shrink[r]);
+    for (int v = 0; v < V; v++) sum[r][v] = load(out + r * out_stride + v * 16);
   for (int32_t i = from; i < to;) {
     const int32_t run = i / run_steps,
                   end = to < (run + 1) * run_steps ? to : (run + 1) * run_steps;
-    const std::byte* const base = values.at + size_t(run) * values.run_bytes;
-    const std::byte* const ahead =
-        run < values.ahead_runs ? values.ahead + size_t(run) * values.run_bytes : base;
-    for (; i < end; i++) {
-      const size_t offset = size_t(i % run_steps) * step_bytes;
+    const std::byte* at = values[run] + size_t(i % run_steps) * step_bytes;
+    for (; i < end; i++, at += step_bytes) {
       typename S::Right w[V];
 #pragma GCC unroll 8
-      for (int v = 0; v < V; v++) {
-        w[v] = S::load_right(base + offset + v * S::bytes);
-        if constexpr (fetch)
-          if (S::bytes == 64 || v % 2 == 0) prefetch(ahead + offset + v * S::bytes);
-      }
+      for (int v = 0; v < V; v++) w[v] = S::load_right(at + v * S::bytes);
 #pragma GCC unroll 8
       for (int r = 0; r < R; r++) {
         const auto x = broadcast(weights[r * stride + i]);
@@ -190,16 +217,15 @@ void mix_tile(const Left<type>* weights, const Stream& values, size_t step_bytes
 // (d % 16 = 8) or because a bf16 pair's second slot is not the row's to see. What lies there may be
 // any bits, so it is not multiplied with a zero weight but never read.
 template <DType type>
-void mix_edge(const Left<type>* weights, const Stream& values, size_t step_bytes, int32_t from,
-              int32_t to, int32_t components, bool half, float shrink, float* out) {
+void mix_edge(const Left<type>* weights, const Runs& values, size_t step_bytes, int32_t from,
+              int32_t to, int32_t components, bool half, float* out) {
   using S = Side<type>;
   constexpr int32_t run_steps = kRunSlots / S::together;
   constexpr size_t element = type == DType::f32 ? 4 : 2;
-  Lanes sum = load(out) * broadcast(shrink);
+  Lanes sum = load(out);
   for (int32_t i = from; i < to; i++) {
     alignas(64) std::byte copy[64] = {};
-    const std::byte* const step =
-        values.at + size_t(i / run_steps) * values.run_bytes + size_t(i % run_steps) * step_bytes;
+    const std::byte* const step = values[i / run_steps] + size_t(i % run_steps) * step_bytes;
     if (half)
       for (int32_t e = 0; e < components; e++) memcpy(copy + e * 4, step + e * 4, 2);
     else
@@ -209,29 +235,37 @@ void mix_edge(const Left<type>* weights, const Stream& values, size_t step_bytes
   store(out, sum);
 }
 
-// out[r] = out[r] * shrink[r] + weights[r] . values[0, slots[r]), each row over exactly its own
+// out[r] += weights[r] . values[0, slots[r]), each row over exactly its own
 // slots, in ascending order; slots ascend with r. Rows `padded(d)` apart.
-template <DType type, int R, bool fetch>
-void mix(const Left<type>* weights, const Stream& values, int32_t head_dim, const int32_t* slots,
-         const float* shrink, float* out) {
+template <DType type, int R>
+void mix(const Left<type>* weights, const Runs& values, int32_t head_dim, const int32_t* slots,
+         float* out) {
   using S = Side<type>;
   constexpr int32_t stride = kAttendBlock / S::together;
   constexpr size_t element = type == DType::f32 ? 4 : 2;
   const size_t step_bytes = size_t(head_dim) * element * S::together;
   const int32_t out_stride = padded(head_dim), shared = slots[0] / S::together;
-  const float none[1] = {1.0f};
   const auto at = [&](int32_t e) {  // the values' components from e on
-    Stream s = values;
-    const size_t offset = size_t(e) * element * S::together;
-    s.at += offset;
-    if (s.ahead) s.ahead += offset;
-    return s;
+    return Runs{values.at + size_t(e) * element * S::together, values.bytes};
   };
   int32_t e = 0;
+  // whole rows of values where they fit the registers: decode reads memory in order of address then
+  constexpr int H = R % 4 == 0 ? 2 : R;
+  if constexpr (H * 8 <= kSums)
+    if (head_dim == 128) {
+      for (int r = 0; r < R; r += H)
+        mix_tile<type, H, 8>(weights + r * stride, values, step_bytes, 0, shared,
+                             out + r * out_stride, out_stride);
+      e = head_dim;
+    }
+  if constexpr (R == 1 && kSums >= 6) {
+    if (head_dim == 80) mix_tile<type, 1, 5>(weights, values, step_bytes, 0, shared, out, 0);
+    if (head_dim == 96) mix_tile<type, 1, 6>(weights, values, step_bytes, 0, shared, out, 0);
+    if (head_dim == 80 || head_dim == 96) e = head_dim;
+  }
   const auto shared_part = [&]<int V>() {
     for (; e + V * 16 <= head_dim; e += V * 16)
-      mix_tile<type, R, V, fetch>(weights, at(e), step_bytes, 0, shared, shrink, out + e,
-                                  out_stride);
+      mix_tile<type, R, V>(weights, at(e), step_bytes, 0, shared, out + e, out_stride);
   };
   shared_part.template operator()<kWide<R>>();
   if constexpr (kWide < R >> 4) shared_part.template operator()<4>();
@@ -240,18 +274,18 @@ void mix(const Left<type>* weights, const Stream& values, int32_t head_dim, cons
     const Left<type>* const row = weights + r * stride;
     float* const sum = out + r * out_stride;
     if (e < head_dim)
-      mix_edge<type>(row, at(e), step_bytes, 0, shared, head_dim - e, false, shrink[r], sum + e);
+      mix_edge<type>(row, at(e), step_bytes, 0, shared, head_dim - e, false, sum + e);
     const int32_t whole = slots[r] / S::together;
     for (int32_t v = 0; v < head_dim; v += 16) {
       const int32_t components = head_dim - v < 16 ? head_dim - v : 16;
       if (whole > shared) {
         if (components == 16)
-          mix_tile<type, 1, 1, false>(row, at(v), step_bytes, shared, whole, none, sum + v, 0);
+          mix_tile<type, 1, 1>(row, at(v), step_bytes, shared, whole, sum + v, 0);
         else
-          mix_edge<type>(row, at(v), step_bytes, shared, whole, components, false, 1, sum + v);
+          mix_edge<type>(row, at(v), step_bytes, shared, whole, components, false, sum + v);
       }
       if (slots[r] % S::together != 0)
-        mix_edge<type>(row, at(v), step_bytes, whole, whole + 1, components, true, 1, sum + v);
+        mix_edge<type>(row, at(v), step_bytes, whole, whole + 1, components, true, sum + v);
     }
   }
 }

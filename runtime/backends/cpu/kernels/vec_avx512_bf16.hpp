@@ -17,7 +17,10 @@ struct Pair {
 inline Pair make_pair(float even, float odd) {
   return {uint32_t{f32_to_bf16(even)} | uint32_t{f32_to_bf16(odd)} << 16};
 }
-inline void store_pairs(Pair* to, Lanes a) { store_bf16(to, a); }
+// Unlike store_bf16 it makes subnormals zero, which is what dot() would take them for.
+inline void store_pairs(Pair* to, Lanes a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), __m256i(_mm512_cvtneps_pbh(a.v)));
+}
 inline Pairs load_pairs(const void* p) { return {_mm512_loadu_si512(p)}; }
 using avx512::broadcast;
 inline Pairs broadcast(Pair x) { return {_mm512_set1_epi32(int(x.both))}; }
