@@ -59,7 +59,7 @@ class Bench {
  public:
   Bench(const RunConfig& config, const Model& model, LoadedModel& loaded,
         const std::vector<BenchCase>& cases, int threads)
-      : config_(config), model_(model), loaded_(loaded), kv_dtype_(cache_dtype(config)) {
+      : config_(config), loaded_(loaded), kv_dtype_(cache_dtype(config)) {
     const double bandwidth = memory_bandwidth(threads);
     for (const BenchCase& c : cases) {
       BenchResult& r = results_.emplace_back();
@@ -148,7 +148,6 @@ class Bench {
   }
 
   const RunConfig& config_;
-  const Model& model_;
   LoadedModel& loaded_;
   DType kv_dtype_;
   std::vector<BenchResult> results_;
