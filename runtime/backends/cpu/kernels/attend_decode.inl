@@ -141,16 +141,14 @@ class DecodeRows {
 
 template <DType type>
 void decode_part_of(const DecodePart& part, const TileScratch& scratch) {
-  for (int32_t row = 0; row < part.group;)
-    with_tile<kRows>(part.group - row, [&]<int R>() {
-      DecodeRows<type, R> rows(part, row, scratch);
-      for (int32_t run = 0; run < rows.runs(); run++) {
-        rows.read_keys(run);
-        rows.read_values(run);
-      }
-      rows.store_sums();
-      row += R;
-    });
+  for_each_tile<kRows>(0, part.group, [&]<int R>(int32_t row) {
+    DecodeRows<type, R> rows(part, row, scratch);
+    for (int32_t run = 0; run < rows.runs(); run++) {
+      rows.read_keys(run);
+      rows.read_values(run);
+    }
+    rows.store_sums();
+  });
 }
 
 void decode_part(const DecodePart& part, const TileScratch& scratch) {

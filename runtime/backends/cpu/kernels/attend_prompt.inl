@@ -51,11 +51,8 @@ void prompt_tile_of(const PromptTile& tile, const TileScratch& scratch) {
   memset(scratch.total, 0, size_t(rows) * 16 * sizeof(float));
   for (int32_t r = 0; r < rows; r++) scratch.most[r] = kLowest;
   for (int32_t begin = 0; begin < tile.first + tile.queries; begin += kAttendBlock)
-    for (int32_t row = 0; row < rows;)
-      with_tile<kPromptRows>(rows - row, [&]<int R>() {
-        prompt_rows<type, R>(tile, row, begin, scratch);
-        row += R;
-      });
+    for_each_tile<kPromptRows>(
+        0, rows, [&]<int R>(int32_t row) { prompt_rows<type, R>(tile, row, begin, scratch); });
   for (int32_t r = 0; r < rows; r++) {
     const size_t query = size_t(r / tile.group), head = size_t(r % tile.group);
     tile.lse[query * tile.lse_stride + head] = finish_row(
@@ -106,11 +103,8 @@ void column_block_of(const ColumnBlock& block, const TileScratch& scratch) {
   const int32_t rows = block.queries * block.group;
   // rows of queries before the block's first key see none of it
   const int32_t blind = block.begin > block.first ? (block.begin - block.first) * block.group : 0;
-  for (int32_t row = blind; row < rows;)
-    with_tile<kPromptRows>(rows - row, [&]<int R>() {
-      add_columns<type, R>(block, row, scratch);
-      row += R;
-    });
+  for_each_tile<kPromptRows>(
+      blind, rows, [&]<int R>(int32_t row) { add_columns<type, R>(block, row, scratch); });
 }
 
 void column_block(const ColumnBlock& block, const TileScratch& scratch) {

@@ -34,12 +34,20 @@ constexpr int kWide = R * 8 <= kSums   ? 8
 constexpr int kRows = kSums >= 24 ? 8 : kSums >= 6 ? 6 : 1;
 constexpr int kPromptRows = kRows < 6 ? kRows : 6;
 
-// Calls f<R>() with the tallest tile that `rows` fill, R of them at most: 8, 6, 4, 3, 2 or 1.
-template <int R, class Function>
-void with_tile(int32_t rows, const Function& f) {
-  if constexpr (R > 1)
-    if (rows < R) return with_tile < R == 8 || R == 6 ? R - 2 : R - 1 > (rows, f);
-  f.template operator()<R>();
+// Calls f<R>(row) with the tallest tile of at most `most` rows that `left` rows fill: 8, 6, 4, 3, 2
+// or
+// 1. Returns R.
+template <int most, class Function>
+int32_t with_tile(int32_t left, int32_t row, const Function& f) {
+  if constexpr (most > 1)
+    if (left < most)
+      return with_tile < most == 8 || most == 6 ? most - 2 : most - 1 > (left, row, f);
+  f.template operator()<most>(row);
+  return most;
+}
+template <int most, class Function>
+void for_each_tile(int32_t begin, int32_t end, const Function& f) {
+  for (int32_t row = begin; row < end;) row += with_tile<most>(end - row, row, f);
 }
 
 // Rounds `count` scaled floats to left elements. Writes whole vectors: up to 15 elements more.
