@@ -5,4 +5,4 @@ cd "$(dirname "$0")/.."
 
 scripts/install_deps.sh
 scripts/build.sh build/release all -- -DCMAKE_BUILD_TYPE=Release "$@"
-ctest --test-dir build/release --output-on-failure -j "$(nproc)"
+ctest --no-tests=error --test-dir build/release --output-on-failure -j "$(nproc)"

@@ -170,7 +170,7 @@ TEST_CASE("flags mean what their keys mean") {
                     Catch::StartsWith("--threads: must be"));
 }
 
-TEST_CASE("a flag's policy sets a file's sizes aside; its own wrong sizes are errors") {
+TEST_CASE("a flag's policy sets a file's sizes aside, its own wrong sizes are errors") {
   RunConfig config;
   Sources sources;
   read_config(

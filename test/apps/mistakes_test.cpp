@@ -40,7 +40,7 @@ TEST_CASE("typing mistakes are refused with the nearest word") {
   check_refused(hydrant_run({"bench", "--model", "x", "--batch", "1,x"}), 2, "--batch: must be");
 }
 
-TEST_CASE("a configuration is refused before the model is opened; flags win over it") {
+TEST_CASE("a configuration is refused before the model is opened, flags win over it") {
   const Tiny t;
   const std::string bad = t.work.write("bad.json", R"({"cache": {"recnt": 4}})");
   check_refused(hydrant_run({"generate", "--model", "/nowhere", "--prompt", "a", "--config", bad}),
@@ -119,7 +119,7 @@ TEST_CASE("damaged model files are refused by name") {
   check_refused(hydrant_run(run), 2, "tokenizer.json");
 }
 
-TEST_CASE("a bad line becomes an error line; the others run") {
+TEST_CASE("a bad line becomes an error line, the others run") {
   const Tiny t;
   const std::vector<std::pair<std::string, std::string>> bad{
       {R"({"id": "x", "prompt": "a", "prompt_token_ids": [1]})", "exactly one of"},
