@@ -1,5 +1,7 @@
 #include "runtime/apps/check_config.hpp"
 
+#include <filesystem>
+
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/log.hpp"
@@ -32,6 +34,20 @@ void check_generate(const RunConfig& config, const Sources& sources) {
     for (const char* path : {"logprobs", "report_kept"}) unused(path, "without --output");
 }
 
+// Opening the output empties it, so it must not be what is read. Special files (/dev/null) may be
+// both.
+void refuse_output_over_input(const RunConfig& config, const Sources& sources) {
+  const std::pair<const char*, const std::string*> inputs[] = {
+      {"prompts", &config.prompts}, {"input", &config.input}, {"perplexity", &config.perplexity}};
+  for (const auto& [path, input] : inputs) {
+    std::error_code absent;  // a file that is not there is named when it is opened
+    if (!input->empty() && std::filesystem::is_regular_file(*input, absent) &&
+        std::filesystem::equivalent(*input, config.output, absent))
+      fail(Fault::bad_config, "{}: {} is also what {} names, and would be emptied",
+           sources.name("output"), config.output, sources.name(path));
+  }
+}
+
 // In one line: a file may well serve several commands.
 void warn_of_keys_of_other_commands(const Sources& sources, Command command) {
   std::string unused;
@@ -51,6 +67,7 @@ void check_config(const RunConfig& config, const Sources& sources, Command comma
   }
   warn_of_keys_of_other_commands(sources, command);
   require(sources, "model", command == Command::inspect ? "MODEL" : "--model");
+  if (!config.output.empty()) refuse_output_over_input(config, sources);
   if (command == Command::generate) check_generate(config, sources);
   if (command == Command::score) require_one(sources, "perplexity", "input");
   if (command == Command::score && config.perplexity.empty() && sources.given("context"))

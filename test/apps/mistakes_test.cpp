@@ -170,6 +170,22 @@ TEST_CASE("a bad line becomes an error line, the others run") {
   }
 }
 
+TEST_CASE("an output that is also the input is refused and left as it was") {
+  const Tiny t;
+  const std::string text = "{\"id\": 1, \"prompt\": \"a\", \"text\": \"a\"}\n";
+  const std::string file = t.work.write("rows", text);
+  const std::string same = t.work.path() + "/./rows";  // another spelling of it
+  for (const std::vector<std::string>& run :
+       {std::vector<std::string>{"generate", "--prompts", file},
+        std::vector<std::string>{"tokenize", "--input", file},
+        std::vector<std::string>{"score", "--perplexity", file}}) {
+    std::vector<std::string> arguments = run;
+    arguments.insert(arguments.end(), {"--model", t.model.path(), "--output", same});
+    check_refused(hydrant_run(arguments), 2, "--output: " + same + " is also what " + run[1]);
+    CHECK(read_text(file) == text);
+  }
+}
+
 TEST_CASE("invalid UTF-8 is refused with its place") {
   const Tiny t;
   check_refused(hydrant_run({"generate", "--model", t.model.path(), "--prompt", "ab\xff"}), 2,
