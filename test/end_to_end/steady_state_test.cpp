@@ -15,7 +15,12 @@ void* operator new(size_t bytes) {
   if (void* at = std::malloc(bytes)) return at;
   throw std::bad_alloc();
 }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  allocations++;
+  return std::malloc(bytes);
+}
 void operator delete(void* at) noexcept { std::free(at); }
+void operator delete(void* at, const std::nothrow_t&) noexcept { std::free(at); }
 void operator delete(void* at, size_t) noexcept { std::free(at); }
 
 using namespace hydrant;
