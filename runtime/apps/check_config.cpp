@@ -34,8 +34,7 @@ void check_generate(const RunConfig& config, const Sources& sources) {
     for (const char* path : {"logprobs", "report_kept"}) unused(path, "without --output");
 }
 
-// Opening the output empties it, so it must not be what is read. Special files (/dev/null) may be
-// both.
+// Rows must not go where they are read from. Special files (/dev/null) may be both.
 void refuse_output_over_input(const RunConfig& config, const Sources& sources) {
   const std::pair<const char*, const std::string*> inputs[] = {
       {"prompts", &config.prompts}, {"input", &config.input}, {"perplexity", &config.perplexity}};
@@ -43,9 +42,41 @@ void refuse_output_over_input(const RunConfig& config, const Sources& sources) {
     std::error_code absent;  // a file that is not there is named when it is opened
     if (!input->empty() && std::filesystem::is_regular_file(*input, absent) &&
         std::filesystem::equivalent(*input, config.output, absent))
-      fail(Fault::bad_config, "{}: {} is also what {} names, and would be emptied",
-           sources.name("output"), config.output, sources.name(path));
+      fail(Fault::bad_config, "{}: {} is also what {} names", sources.name("output"), config.output,
+           sources.name(path));
   }
+}
+
+// Hours of work may lie in it.
+void refuse_existing_output(const RunConfig& config, const Sources& sources, Command command) {
+  std::error_code absent;
+  if (config.resume || config.overwrite ||
+      !std::filesystem::is_regular_file(config.output, absent) ||
+      std::filesystem::file_size(config.output, absent) == 0)
+    return;
+  const bool resumes =
+      !(command == Command::tokenize || config.prompt || !config.perplexity.empty());
+  fail(Fault::bad_config, "{}: {} is there and not empty; {}--overwrite replaces it",
+       sources.name("output"), config.output, resumes ? "--resume goes on with it, " : "");
+}
+
+void check_output(const RunConfig& config, const Sources& sources, Command command) {
+  const auto exclude = [&](const char* path, bool holds) {
+    if (config.resume && holds)
+      fail(Fault::bad_config, "{}: cannot stand beside {}", sources.name("resume"),
+           sources.name(path));
+  };
+  exclude("overwrite", config.overwrite);
+  exclude("prompt", config.prompt.has_value());
+  exclude("perplexity", !config.perplexity.empty());
+  if (config.output.empty()) {
+    if (config.resume) fail(Fault::bad_config, "{}: needs --output", sources.name("resume"));
+    if (config.overwrite)
+      log::warning("{} has no effect without --output", sources.name("overwrite"));
+    return;
+  }
+  refuse_output_over_input(config, sources);
+  refuse_existing_output(config, sources, command);
 }
 
 // In one line: a file may well serve several commands.
@@ -67,7 +98,6 @@ void check_config(const RunConfig& config, const Sources& sources, Command comma
   }
   warn_of_keys_of_other_commands(sources, command);
   require(sources, "model", command == Command::inspect ? "MODEL" : "--model");
-  if (!config.output.empty()) refuse_output_over_input(config, sources);
   if (command == Command::generate) check_generate(config, sources);
   if (command == Command::score) require_one(sources, "perplexity", "input");
   if (command == Command::score && config.perplexity.empty() && sources.given("context"))
@@ -75,6 +105,8 @@ void check_config(const RunConfig& config, const Sources& sources, Command comma
   if (command == Command::tokenize) require(sources, "input", "--input");
   if (command == Command::generate || command == Command::score || command == Command::inspect)
     cache_choice(config.cache, sources);
+  if (command == Command::generate || command == Command::score || command == Command::tokenize)
+    check_output(config, sources, command);
 }
 
 }  // namespace hydrant

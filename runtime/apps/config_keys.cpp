@@ -45,6 +45,11 @@ Key named(Key key, const char* path, const char* flag, const char* value, Comman
   return key;
 }
 
+Key same_rows(Key key) {
+  key.same_rows = true;
+  return key;
+}
+
 // clang-format off
 std::vector<Key> make() {
   using namespace kinds;
@@ -53,18 +58,22 @@ std::vector<Key> make() {
       named(text([](RunConfig& c) -> auto& { return c.model; }, "the path of a model folder or .gguf file"),
             "model", "--model", "PATH", kAll, "a Hugging Face folder or a .gguf file"),
 
-      named(text([](RunConfig& c) -> auto& { return c.prompt; }, "a text"),
-            "prompt", "--prompt", "TEXT", Commands(generate), "one prompt; - reads standard input"),
-      named(text([](RunConfig& c) -> auto& { return c.prompts; }, "the path of a JSONL file"),
-            "prompts", "--prompts", "IN.jsonl", Commands(generate), "many prompts, one JSON object a line"),
-      named(text([](RunConfig& c) -> auto& { return c.input; }, "the path of a JSONL file"),
-            "input", "--input", "IN.jsonl", Commands(score, tokenize), "what to work on, one JSON object a line"),
-      named(text([](RunConfig& c) -> auto& { return c.perplexity; }, "the path of a text file"),
-            "perplexity", "--perplexity", "FILE", Commands(score), "score a whole text through the cache"),
+      same_rows(named(text([](RunConfig& c) -> auto& { return c.prompt; }, "a text"),
+            "prompt", "--prompt", "TEXT", Commands(generate), "one prompt; - reads standard input")),
+      same_rows(named(text([](RunConfig& c) -> auto& { return c.prompts; }, "the path of a JSONL file"),
+            "prompts", "--prompts", "IN.jsonl", Commands(generate), "many prompts, one JSON object a line")),
+      same_rows(named(text([](RunConfig& c) -> auto& { return c.input; }, "the path of a JSONL file"),
+            "input", "--input", "IN.jsonl", Commands(score, tokenize), "what to work on, one JSON object a line")),
+      same_rows(named(text([](RunConfig& c) -> auto& { return c.perplexity; }, "the path of a text file"),
+            "perplexity", "--perplexity", "FILE", Commands(score), "score a whole text through the cache")),
       named(integer([](RunConfig& c) -> auto& { return c.context; }, 0, kTokens),
             "context", "--context", "N", Commands(score), "tokens of a --perplexity window; 0: the model's limit"),
-      named(text([](RunConfig& c) -> auto& { return c.output; }, "a path"),
-            "output", "--output", "OUT.jsonl", kRows, "where results go, appended line by line; default: standard output"),
+      same_rows(named(text([](RunConfig& c) -> auto& { return c.output; }, "a path"),
+            "output", "--output", "OUT.jsonl", kRows, "where results go, line by line; default: standard output")),
+      same_rows(named(toggle([](RunConfig& c) -> auto& { return c.resume; }),
+            "resume", "--resume", "", Commands(generate, score), "go on with an output that is there: add the rows that it lacks or that failed")),
+      same_rows(named(toggle([](RunConfig& c) -> auto& { return c.overwrite; }),
+            "overwrite", "--overwrite", "", kRows, "replace an output that is there")),
 
       named(text([](RunConfig& c) -> auto& { return c.cache.policy; }, "one of " + policies, is_policy),
             "cache.policy", "--policy", "NAME", Commands(generate, score, inspect), "which tokens stay: full, local, sinks, h2o, h2o_promote or tova"),
@@ -86,14 +95,14 @@ std::vector<Key> make() {
       named(choice([](RunConfig& c) -> auto& { return c.compute_dtype; }, {"auto", "f32"}),
             "compute.dtype", "--compute-dtype", "TYPE", kSized, "products: auto (rounds activations to bf16 or int8 blocks) or f32 (exact)"),
 
-      named(integer([](RunConfig& c) -> auto& { return c.batch.rows_per_group; }, 1, 65536),
-            "batch.rows_per_group", "--rows-per-group", "N", Commands(generate, score), "rows that go through a layer together"),
-      named(integer([](RunConfig& c) -> auto& { return c.batch.groups; }, 1, 4096),
-            "batch.groups", "--groups", "N", kRuns, "groups of rows that take turns in a layer"),
-      named(integer([](RunConfig& c) -> auto& { return c.batch.prefill_chunk; }, 1, 1 << 20),
-            "batch.prefill_chunk", "--prefill-chunk", "TOKENS", kSized, "prompt tokens that go through a layer together"),
-      named(integer([](RunConfig& c) -> auto& { return c.batch.prefill_tokens; }, 1, kTokens),
-            "batch.prefill_tokens", "--prefill-tokens", "TOKENS", kSized, "prompt tokens admitted in one step"),
+      same_rows(named(integer([](RunConfig& c) -> auto& { return c.batch.rows_per_group; }, 1, 65536),
+            "batch.rows_per_group", "--rows-per-group", "N", Commands(generate, score), "rows that go through a layer together")),
+      same_rows(named(integer([](RunConfig& c) -> auto& { return c.batch.groups; }, 1, 4096),
+            "batch.groups", "--groups", "N", kRuns, "groups of rows that take turns in a layer")),
+      same_rows(named(integer([](RunConfig& c) -> auto& { return c.batch.prefill_chunk; }, 1, 1 << 20),
+            "batch.prefill_chunk", "--prefill-chunk", "TOKENS", kSized, "prompt tokens that go through a layer together")),
+      same_rows(named(integer([](RunConfig& c) -> auto& { return c.batch.prefill_tokens; }, 1, kTokens),
+            "batch.prefill_tokens", "--prefill-tokens", "TOKENS", kSized, "prompt tokens admitted in one step")),
 
       named(real([](RunConfig& c) -> auto& { return c.sampling.temperature; }, 0, true, 100),
             "sampling.temperature", "--temperature", "T", Commands(generate), "0: greedy"),
@@ -125,14 +134,14 @@ std::vector<Key> make() {
       named(toggle([](RunConfig& c) -> auto& { return c.report_kept; }),
             "report_kept", "--report-kept", "", Commands(generate), "also report the positions in the cache at the end"),
 
-      named(integer([](RunConfig& c) -> auto& { return c.threads; }, 0, 1024),
-            "threads", "--threads", "N", kAll, "0: all cores this process may use"),
+      same_rows(named(integer([](RunConfig& c) -> auto& { return c.threads; }, 0, 1024),
+            "threads", "--threads", "N", kAll, "0: all cores this process may use")),
       named(choice([](RunConfig& c) -> auto& { return c.isa; }, {"generic", "avx2", "avx512", "avx512-bf16"}),
             "isa", "--isa", "NAME", kAll, "a lower instruction path: generic, avx2, avx512 or avx512-bf16"),
       named(text([](RunConfig& c) -> auto& { return c.device; }, "the name of a backend"),
             "device", "--device", "NAME", kAll, "the backend; default: the best usable one"),
-      named(toggle([](RunConfig& c) -> auto& { return c.quiet; }),
-            "quiet", "--quiet", "", kAll, "nothing on standard error but errors"),
+      same_rows(named(toggle([](RunConfig& c) -> auto& { return c.quiet; }),
+            "quiet", "--quiet", "", kAll, "nothing on standard error but errors")),
 
       named(integers([](RunConfig& c) -> auto& { return c.bench.prompt_len; }, 1, kTokens, false),
             "bench.prompt_len", "--prompt-len", "N,...", Commands(bench), "tokens of each prompt"),

@@ -8,6 +8,7 @@
 #include "runtime/apps/json_text.hpp"
 #include "runtime/apps/output.hpp"
 #include "runtime/apps/progress.hpp"
+#include "runtime/apps/resume.hpp"
 #include "runtime/apps/row_text.hpp"
 #include "runtime/apps/rows.hpp"
 #include "runtime/apps/run_job.hpp"
@@ -26,11 +27,12 @@ class Writer {
       : tokenizer_(tokenizer),
         job_(job),
         streams_(config.prompt.has_value()),
-        effective_(effective_config(config, Command::generate)),
+        effective_(row_config(config, Command::generate)),
         texts_(job.requests.size()),
         shown_(job.requests.size()),
         progress_("generating", config.quiet || streams_) {
-    if (!streams_ || !config.output.empty()) rows_ = std::make_unique<Output>(config.output);
+    if (!streams_ || !config.output.empty())
+      rows_ = std::make_unique<Output>(config.output, config.overwrite);
     for (const InputLine& line : job.lines)
       if (!line.error.empty()) write_error(line, line.error);
   }
@@ -139,7 +141,8 @@ int run_generate(const RunConfig& config, const Sources& sources) {
   const Model model = open_described_model(config, sources);
   const auto tokenizer = open_tokenizer(model.files);
   const PromptMaker maker = prompt_maker(*tokenizer, config, sources, model);
-  const Job job = generate_job(input, maker);
+  Job job = generate_job(input, maker);
+  if (config.resume) leave_out_finished(job, config, sources, Command::generate);
   if (config.prompt && job.requests.empty())
     fail(Fault::bad_input, "prompt: {}", job.lines.front().error);
 

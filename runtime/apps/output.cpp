@@ -29,13 +29,15 @@ bool is_special(const std::string& path) {
 
 }  // namespace
 
-Output::Output(const std::string& path) : name_(path.empty() ? "standard output" : path) {
+Output::Output(const std::string& path, bool emptied)
+    : name_(path.empty() ? "standard output" : path) {
   if (path.empty()) {
     descriptor_ = STDOUT_FILENO;
     return;
   }
   owned_ = true;
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+  const int truncation = emptied ? O_TRUNC : 0;
+  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | truncation, 0666);
   if (descriptor_ < 0)
     fail(Fault::io, "{}: cannot open for writing: {}", name_, std::strerror(errno));
 }
@@ -55,7 +57,7 @@ void Output::close() {
 
 void write_file(const std::string& path, std::string_view content) {
   const std::string aside = is_special(path) ? path : fmt::format("{}.{}", path, ::getpid());
-  Output out(aside);
+  Output out(aside, /*emptied=*/true);
   try {
     out.write(content);
     out.close();

@@ -9,8 +9,9 @@ namespace hydrant {
 // A file, or standard output for "".
 class Output {
  public:
-  // An existing regular file is emptied. Throws io when it cannot be opened for writing.
-  explicit Output(const std::string& path);
+  // Adds to a regular file that is there, or empties it first. Throws io when it cannot be opened
+  // for writing.
+  explicit Output(const std::string& path, bool emptied = false);
   ~Output();
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;

@@ -60,7 +60,8 @@ struct RunConfig {
 
   std::optional<std::string> prompt;  // its text, "-" for standard input
   std::string prompts, input, output, perplexity;
-  int32_t context = 0;  // of --perplexity; 0: the model's limit
+  bool resume = false, overwrite = false;  // an output that is there
+  int32_t context = 0;                     // of --perplexity; 0: the model's limit
 
   int32_t threads = 0;  // 0: all usable cores
   std::string isa, device;

@@ -9,6 +9,7 @@
 #include "runtime/apps/output.hpp"
 #include "runtime/apps/perplexity.hpp"
 #include "runtime/apps/progress.hpp"
+#include "runtime/apps/resume.hpp"
 #include "runtime/apps/rows.hpp"
 #include "runtime/apps/run_job.hpp"
 #include "runtime/base/json.hpp"
@@ -65,9 +66,11 @@ JobEnd run_scoring(const RunConfig& config, const Model& model,
   return end;
 }
 
-int score_pairs(const RunConfig& config, const Model& model, const PromptMaker& maker) {
-  const Job job = score_job(read_input(config.input), maker);
-  Output out(config.output);
+int score_pairs(const RunConfig& config, const Sources& sources, const Model& model,
+                const PromptMaker& maker) {
+  Job job = score_job(read_input(config.input), maker);
+  if (config.resume) leave_out_finished(job, config, sources, Command::score);
+  Output out(config.output, config.overwrite);
   size_t failed = 0;
   const auto fail_row = [&](const InputLine& line, const std::string& error) {
     failed++;
@@ -77,7 +80,7 @@ int score_pairs(const RunConfig& config, const Model& model, const PromptMaker& 
     if (!line.error.empty()) fail_row(line, line.error);
   if (job.lines.empty()) log::warning("{}: no rows", config.input);
 
-  const OrderedJson effective = effective_config(config, Command::score);
+  const OrderedJson effective = row_config(config, Command::score);
   Listener listener;
   listener.on_done = [&](size_t row, Completion&& scored) {
     const InputLine& line = job.lines[job.line_of[row]];
@@ -99,7 +102,7 @@ int score_text(const RunConfig& config, const Sources& sources, const Model& mod
   const std::string text = read_input(config.perplexity);
   require_utf8(text, config.perplexity);
   const std::vector<Request> windows = perplexity_windows(text, maker, sources);
-  Output out(config.output);
+  Output out(config.output, config.overwrite);
   double nll = 0;
   int64_t tokens = 0;
   std::string error;
@@ -131,7 +134,7 @@ int run_score(const RunConfig& config, const Sources& sources) {
   const Model model = open_described_model(config, sources);
   const auto tokenizer = open_tokenizer(model.files);
   const PromptMaker maker = prompt_maker(*tokenizer, config, sources, model);
-  return config.perplexity.empty() ? score_pairs(config, model, maker)
+  return config.perplexity.empty() ? score_pairs(config, sources, model, maker)
                                    : score_text(config, sources, model, maker);
 }
 

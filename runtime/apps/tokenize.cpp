@@ -14,7 +14,7 @@ int run_tokenize(const RunConfig& config, const Sources&) {
   const std::string input = read_input(config.input);
   const ModelFiles files = open_model(config.model);
   const auto tokenizer = open_tokenizer(files);
-  Output out(config.output);
+  Output out(config.output, config.overwrite);
   const auto answer = [&](OrderedJson json) {
     out.line(json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
   };

@@ -64,7 +64,7 @@ TEST_CASE("a prompt's text streams to standard output, the figures to standard e
   CHECK_THAT(o.err, Catch::Contains("raw text") && Catch::Contains("tok/s") &&
                         Catch::Contains("peak memory") && Catch::Contains("threads"));
   std::vector<std::string> quiet = run;
-  quiet.push_back("--quiet");
+  quiet.insert(quiet.end(), {"--quiet", "--overwrite"});
   CHECK(hydrant_run(quiet, "Some text").err.empty());
 }
 
