@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "runtime/backends/cpu/kernels/attend.hpp"
-#include "runtime/backends/cpu/kernels/attend_scratch.hpp"
+#include "runtime/backends/cpu/kernels/prompt_work.hpp"
 #include "runtime/base/aligned.hpp"
 
 namespace hydrant::cpu {
@@ -15,20 +15,9 @@ int32_t tile_queries(const HeadShape& shape) {
   return std::max(1, kTileRows / (shape.heads / shape.kv_heads));
 }
 
-struct Item {
-  int32_t segment, kv_head, query;  // the tile's first query in its chunk
-};
-struct Workspace {
-  Item* items;
-  TileScratch* tiles;
-};
-
-Workspace carve(Arena& arena, const HeadShape& shape, size_t tiles, int threads) {
-  Workspace w;
-  w.items = take<Item>(arena, tiles * size_t(shape.kv_heads));
+PromptWork carve(Arena& arena, const HeadShape& shape, size_t tiles, int threads) {
   const int32_t rows = tile_queries(shape) * (shape.heads / shape.kv_heads);
-  w.tiles = take_tiles(arena, threads, shape.head_dim, rows, false);
-  return w;
+  return take_prompt_work(arena, shape, tiles, rows, threads);
 }
 
 }  // namespace
@@ -39,33 +28,34 @@ void attend_prompt(ThreadPool& pool, Isa isa, const AttendPromptArgs& args,
   const int32_t step = tile_queries(shape);
   size_t tiles = 0;
   for (const PromptSegment& p : args.segments) tiles += size_t(ceil_div(p.segment.count, step));
-  const Workspace workspace =
+  const PromptWork work =
       carve_from(scratch, [&](Arena& arena) { return carve(arena, shape, tiles, pool.size()); });
   int64_t count = 0;  // the longest of a prompt first, so that nobody waits long for the last
   for (int32_t s = 0; s < int32_t(args.segments.size()); s++)
     for (int32_t tile = ceil_div(args.segments[size_t(s)].segment.count, step) - 1; tile >= 0;
          tile--)
-      for (int32_t h = 0; h < shape.kv_heads; h++) workspace.items[count++] = {s, h, tile * step};
+      for (int32_t h = 0; h < shape.kv_heads; h++) work.items[count++] = {s, h, tile};
 
   const AttendKernels& kernels = attend_kernels(isa);
   pool.each(count, [&](int64_t i, int member) {
-    const Item& item = workspace.items[i];
+    const PromptItem& item = work.items[i];
     const PromptSegment& p = args.segments[size_t(item.segment)];
     PromptTile tile;
     tile.layout = {args.dtype, shape.head_dim};
     tile.runs = p.kv.data + size_t(item.kv_head) * p.kv.head_bytes;
-    tile.first = p.segment.first + item.query;
-    tile.queries = std::min(step, p.segment.count - item.query);
+    const int32_t query = item.part * step;  // the first of the tile in its chunk
+    tile.first = p.segment.first + query;
+    tile.queries = std::min(step, p.segment.count - query);
     tile.group = shape.heads / shape.kv_heads;
     tile.query_stride = size_t(shape.heads) * size_t(shape.head_dim);
     tile.lse_stride = size_t(shape.heads);
     tile.scale = args.scale;
-    const size_t token = size_t(p.segment.token) + size_t(item.query);
+    const size_t token = size_t(p.segment.token) + size_t(query);
     const size_t head = size_t(item.kv_head) * size_t(tile.group);
     tile.q = args.q.as<float>() + token * tile.query_stride + head * size_t(shape.head_dim);
     tile.out = args.out.as<float>() + token * tile.query_stride + head * size_t(shape.head_dim);
     tile.lse = args.lse.as<float>() + token * tile.lse_stride + head;
-    kernels.prompt_tile(tile, workspace.tiles[member]);
+    kernels.prompt_tile(tile, work.tiles[member]);
   });
 }
 
