@@ -1,13 +1,28 @@
+#include "runtime/backends/cpu/thread_pool.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <csignal>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
-#include "runtime/backends/cpu/thread_pool.hpp"
-
 using namespace hydrant::cpu;
+
+namespace {
+
+// A signal that keeps the thread which gets it from running on, as a scheduler would.
+std::atomic<bool> held{false}, released{false};
+void hold(int) {
+  held = true;
+  while (!released) sched_yield();
+}
+
+}  // namespace
 
 TEST_CASE("every member runs a job exactly once, and all have when run returns") {
   for (const int threads : {1, 2, 3, 5}) {
@@ -41,6 +56,66 @@ TEST_CASE("the caller sleeps until a slow member is done") {
     done = true;
   });
   CHECK(done);
+}
+
+TEST_CASE("more members than cores on a busy machine: every part of every job is done once") {
+  const int cores = usable_cores();
+  std::vector<std::jthread> rivals;
+  for (int i = 0; i < 2 * cores; i++)
+    rivals.emplace_back([](const std::stop_token& quit) {
+      while (!quit.stop_requested()) continue;
+    });
+  for (const int threads : {2, cores, 4 * cores + 1}) {
+    ThreadPool pool(threads);
+    // plain numbers: a part done too late, or twice at a time, is a race and leaves its mark
+    std::vector<int> calls(size_t(threads), 0), latest(size_t(threads), 0);
+    for (int round = 1; round <= 1000; round++) {
+      pool.run([&, round](int member) {
+        calls[size_t(member)]++;
+        latest[size_t(member)] = round;
+      });
+      REQUIRE(calls == std::vector<int>(size_t(threads), round));
+      REQUIRE(latest == calls);
+    }
+  }
+}
+
+TEST_CASE("the caller does the part of a member that cannot run, and does not wait for it") {
+  ThreadPool pool(2);
+  std::vector<std::thread::id> doer(2);
+  const auto note = [&](int member) { doer[size_t(member)] = std::this_thread::get_id(); };
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<pthread_t> worker{};
+  do
+    pool.run([&](int member) {
+      note(member);
+      if (member == 1) worker = pthread_self();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time for both to come
+    });
+  while (doer[1] == caller);
+
+  struct sigaction action {};
+  action.sa_handler = hold;
+  REQUIRE(sigaction(SIGUSR1, &action, nullptr) == 0);
+  REQUIRE(pthread_kill(worker, SIGUSR1) == 0);
+  // The worker is between two jobs, where it will stay. (Under the thread sanitizer a sleeper takes
+  // a signal only after it has been woken.)
+  while (!held) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (!held) pool.run([](int) {});
+  }
+  int alone = 0;
+  for (int i = 0; i < 100; i++) {
+    doer.assign(2, {});
+    pool.run(note);
+    alone += doer == std::vector{caller, caller};
+  }
+  released = true;
+  CHECK(alone == 100);
+  int calls[2] = {};
+  for (int i = 0; i < 100; i++) pool.run([&](int member) { calls[member]++; });
+  CHECK(calls[0] == 100);
+  CHECK(calls[1] == 100);
 }
 
 TEST_CASE("split covers a range with the same contiguous pieces every time") {

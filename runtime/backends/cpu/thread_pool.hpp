@@ -8,8 +8,11 @@ namespace hydrant::cpu {
 // Cores this process may use: affinity mask, then the cgroup quota rounded down, at least 1.
 int usable_cores();
 
-// run() calls job(member) once on every member and returns when all are done. Members wait by
-// spinning for at most ~100 us and then sleep; they never spin when there are more members than
+// run() calls job(member) once for every member and returns when all are done. Each member has a
+// thread of its own, but the caller does the part of one whose thread has not begun when its own is
+// done: on a busy machine the pool is never slower than one thread by more than a part begun and
+// interrupted. So parts must not wait for each other. Members wait by spinning for at most ~100 us,
+// less where that was of no use, and then sleep; they never spin when there are more members than
 // usable cores. An exception in a member is rethrown to the caller after the join. Not reentrant;
 // one caller at a time.
 class ThreadPool {
