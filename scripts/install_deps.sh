@@ -8,7 +8,7 @@ packages=(g++ cmake ninja-build pkg-config libfmt-dev libspdlog-dev nlohmann-jso
 if [[ "${1:-}" == "--ci" ]]; then
   packages+=(clang-14 libclang-rt-14-dev clang-format-14 git)
 elif [[ "${1:-}" == "--pip" ]]; then
-  packages+=(python3-pip)
+  packages+=(python3-pip ca-certificates)
 fi
 
 missing=()
