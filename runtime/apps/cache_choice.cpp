@@ -9,22 +9,24 @@ namespace {
 
 bool is_flag(const std::string& called) { return called.starts_with("--"); }
 
-// A file's sizes were chosen for the file's policy.
-CacheConfig without_foreign_sizes(CacheConfig cache, policy::Id policy, const Sources& sources) {
-  const policy::Regions has = policy::regions(policy);
-  const bool overridden = is_flag(sources.name("cache.policy"));
-  const auto drop = [&](const char* path, bool used, auto& value) {
-    if (used || !overridden || !sources.given(path) || is_flag(sources.name(path))) return;
-    log::warning("{} has no effect on the policy '{}'", sources.name(path), cache.policy);
+// A file's sizes were chosen for the file's policy: when a flag chooses one that has no use for
+// them, they are set aside. Their paths.
+std::vector<std::string> set_aside_sizes(CacheConfig& cache, const Sources& sources) {
+  std::vector<std::string> aside;
+  if (!sources.given("cache.policy") || !is_flag(sources.name("cache.policy"))) return aside;
+  const policy::Regions has = policy::regions(policy::policy_named(cache.policy).value());
+  const auto check = [&](const char* path, bool used, auto& value) {
+    if (used || !sources.given(path) || is_flag(sources.name(path))) return;
+    aside.push_back(path);
     value = {};
   };
   const bool any = has.sinks || has.heavy || has.recent;
-  drop("cache.heavy", has.heavy, cache.heavy);
-  drop("cache.recent", has.recent, cache.recent);
-  drop("cache.sinks", has.sinks, cache.sinks);
-  drop("cache.budget", any, cache.budget);
-  drop("cache.layer_budgets", any, cache.layer_budgets);
-  return cache;
+  check("cache.heavy", has.heavy, cache.heavy);
+  check("cache.recent", has.recent, cache.recent);
+  check("cache.sinks", has.sinks, cache.sinks);
+  check("cache.budget", any, cache.budget);
+  check("cache.layer_budgets", any, cache.layer_budgets);
+  return aside;
 }
 
 // `key` is where `total` stands.
@@ -46,7 +48,8 @@ policy::Choice cache_choice(const CacheConfig& cache, const Sources& sources) {
   policy::Choice choice;
   choice.policy = policy::policy_named(cache.policy).value();
   choice.positions = policy::positions_named(cache.positions).value();
-  const CacheConfig sizes = without_foreign_sizes(cache, choice.policy, sources);
+  CacheConfig sizes = cache;
+  set_aside_sizes(sizes, sources);
   if (!sizes.layer_budgets.empty() && !sizes.budget.empty())
     fail(Fault::bad_config, "{}: cannot stand beside {}", sources.name("cache.layer_budgets"),
          sources.name("cache.budget"));
@@ -56,6 +59,16 @@ policy::Choice cache_choice(const CacheConfig& cache, const Sources& sources) {
   if (choice.layers.empty())
     choice.layers.push_back(budget_of(sizes, choice.policy, sizes.budget, "cache.budget", sources));
   return choice;
+}
+
+void warn_of_sizes_set_aside(const CacheConfig& cache, const Sources& sources) {
+  CacheConfig sizes = cache;
+  const std::vector<std::string> aside = set_aside_sizes(sizes, sources);
+  if (aside.empty()) return;
+  log::warning(
+      "{}{}: no effect on the policy '{}'", sources.name(aside.front()),
+      aside.size() == 1 ? "" : fmt::format(", {}", fmt::join(aside.begin() + 1, aside.end(), ", ")),
+      cache.policy);
 }
 
 DType cache_dtype(const RunConfig& config) {

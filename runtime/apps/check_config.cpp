@@ -79,6 +79,11 @@ void check_output(const RunConfig& config, const Sources& sources, Command comma
   refuse_existing_output(config, sources, command);
 }
 
+void check_cache(const RunConfig& config, const Sources& sources) {
+  cache_choice(config.cache, sources);  // throws where it is none
+  warn_of_sizes_set_aside(config.cache, sources);
+}
+
 // In one line: a file may well serve several commands.
 void warn_of_keys_of_other_commands(const Sources& sources, Command command) {
   std::string unused;
@@ -92,10 +97,7 @@ void warn_of_keys_of_other_commands(const Sources& sources, Command command) {
 }  // namespace
 
 void check_config(const RunConfig& config, const Sources& sources, Command command) {
-  if (command == Command::validate) {
-    cache_choice(config.cache, sources);
-    return;
-  }
+  if (command == Command::validate) return check_cache(config, sources);
   warn_of_keys_of_other_commands(sources, command);
   require(sources, "model", command == Command::inspect ? "MODEL" : "--model");
   if (command == Command::generate) check_generate(config, sources);
@@ -104,7 +106,7 @@ void check_config(const RunConfig& config, const Sources& sources, Command comma
     log::warning("{} has no effect without --perplexity", sources.name("context"));
   if (command == Command::tokenize) require(sources, "input", "--input");
   if (command == Command::generate || command == Command::score || command == Command::inspect)
-    cache_choice(config.cache, sources);
+    check_cache(config, sources);
   if (command == Command::generate || command == Command::score || command == Command::tokenize)
     check_output(config, sources, command);
 }
