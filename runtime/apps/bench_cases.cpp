@@ -98,6 +98,8 @@ std::vector<BenchCase> bench_cases(const RunConfig& config, const Sources& sourc
             cases.push_back(make_case(config, spec, prompts, policy, budget, output));
       }
     }
+  std::any_of(cases.begin(), cases.end(),
+              [](const BenchCase& c) { return warn_of_few_sinks(c.cache, c.requests); });
   return cases;
 }
 

@@ -71,6 +71,21 @@ void warn_of_sizes_set_aside(const CacheConfig& cache, const Sources& sources) {
       cache.policy);
 }
 
+bool warn_of_few_sinks(const policy::Choice& choice, std::span<const Request> rows) {
+  const int32_t usual = policy::regions(choice.policy).usual_sinks;
+  for (const Request& row : rows)
+    for (size_t layer = 0; layer < row.plans.size(); layer++) {
+      const policy::Budget& budget = choice.layers[choice.layers.size() == 1 ? 0 : layer];
+      const policy::SlotLayout& slots = row.plans[layer].slots;
+      const auto length = int64_t(row.prompt.size()) + row.max_new_tokens;
+      if (budget.sinks || slots.sinks >= usual || slots.capacity() >= length) continue;
+      log::warning("a budget of {} slots leaves the policy '{}' {} for the first tokens, not {}",
+                   slots.capacity(), policy::name(choice.policy), slots.sinks, usual);
+      return true;
+    }
+  return false;
+}
+
 DType cache_dtype(const RunConfig& config) {
   if (config.cache.dtype != "auto") return dtype_named(config.cache.dtype).value();
   return config.compute_dtype == "f32" ? DType::f32 : DType::bf16;

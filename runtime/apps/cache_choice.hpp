@@ -1,8 +1,11 @@
 // The `cache` section -> what the policies understand.
 #pragma once
+#include <span>
+
 #include "policies/budget.hpp"
 #include "runtime/apps/run_config.hpp"
 #include "runtime/base/dtype.hpp"
+#include "runtime/engine/generator.hpp"
 
 namespace hydrant {
 
@@ -11,6 +14,10 @@ namespace hydrant {
 policy::Choice cache_choice(const CacheConfig& cache, const Sources& sources);
 // In one line.
 void warn_of_sizes_set_aside(const CacheConfig& cache, const Sources& sources);
+
+// In one line, when a row's budget leaves the policy fewer sinks than it keeps unasked. True when
+// there is such a row.
+bool warn_of_few_sinks(const policy::Choice& choice, std::span<const Request> rows);
 
 // Of keys and values: what is given, else f32 for exact products and bf16 otherwise.
 DType cache_dtype(const RunConfig& config);

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <set>
+#include <map>
 
 #include "runtime/apps/json_text.hpp"
 #include "runtime/apps/key_kinds.hpp"
@@ -33,13 +33,29 @@ class Descriptor {
 };
 
 // The id as the line gives it; lines without one are called by their number.
-void read_id(InputLine& line, Fields& fields) {
-  const Json* id = fields.any("id");
-  if (!id) return;
-  if (!id->is_string() && !id->is_number_integer())
-    fail(Fault::bad_input, "id: must be a text or an integer, not {}", kinds::shown(*id));
-  line.id = id->dump();
-}
+class Ids {
+ public:
+  std::string take(Fields& fields, size_t number) {
+    const Json* given = fields.any("id");
+    if (given && !given->is_string() && !given->is_number_integer())
+      fail(Fault::bad_input, "id: must be a text or an integer, not {}", kinds::shown(*given));
+    const std::string id = given ? given->dump() : std::to_string(number);
+    const auto [at, fresh] = taken_.emplace(id, Owner{number, given != nullptr});
+    const Owner& other = at->second;
+    constexpr std::string_view kUnnamed = ", which has none and is called by its number";
+    if (!fresh)
+      fail(Fault::bad_input, "id: {}, of line {}{}, is also that of line {}{}", id, number,
+           given ? "" : kUnnamed, other.line, other.named ? "" : kUnnamed);
+    return id;
+  }
+
+ private:
+  struct Owner {
+    size_t line;
+    bool named;
+  };
+  std::map<std::string, Owner> taken_;
+};
 
 }  // namespace
 
@@ -143,7 +159,7 @@ void Fields::finish() const {
 std::vector<InputLine> read_lines(std::string_view text,
                                   const std::function<void(InputLine&, Fields&)>& use) {
   std::vector<InputLine> lines;
-  std::set<std::string> ids;
+  Ids ids;
   size_t number = 0;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
@@ -151,12 +167,11 @@ std::vector<InputLine> read_lines(std::string_view text,
     begin = end + 1;
     number++;
     if (body.find_first_not_of(" \t\r") == body.npos) continue;
-    InputLine line{number, std::to_string(number), ""};
+    InputLine line{number, "null", ""};
     try {
       const Json object = parse_json(body, fmt::format("line {}", number), Fault::bad_input);
       Fields fields(object);
-      read_id(line, fields);
-      if (!ids.insert(line.id).second) fail(Fault::bad_input, "id: {} occurred before", line.id);
+      line.id = ids.take(fields, number);
       use(line, fields);
       fields.finish();
     } catch (const Error& e) {

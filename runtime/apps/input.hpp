@@ -38,13 +38,13 @@ class Fields {
 // A line of input and the id that its answer will bear.
 struct InputLine {
   size_t number = 0;  // from 1
-  std::string id;     // JSON text: what the line says, else its number
+  std::string id;     // JSON text: what the line says, else its number; null: not one of its own
   std::string error;  // not empty: the line cannot be used
 };
 
 // Reads each line that is not blank: `use` gets the line and its fields, and what it throws as
-// bad_input becomes the line's error, as do text that is not a JSON object and an id that occurred
-// before.
+// bad_input becomes the line's error, as do text that is not a JSON object and an id that another
+// line has, be it that line's number.
 std::vector<InputLine> read_lines(std::string_view text,
                                   const std::function<void(InputLine&, Fields&)>& use);
 

@@ -52,6 +52,7 @@ MemoryPlan plan_memory(const RunConfig& config, const Sources& sources, const Mo
   const policy::Choice cache = cache_choice(config.cache, sources);
   const std::vector<Request> rows(
       size_t(plan.batch), sized_request(model.spec, cache, plan.prompt, plan.length - plan.prompt));
+  warn_of_few_sinks(cache, rows);
   plan.slots = rows.front().plans.front().slots.capacity();
 
   BatchShape shape = batch_shape(config.batch);

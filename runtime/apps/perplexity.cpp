@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/apps/cache_choice.hpp"
 #include "runtime/base/error.hpp"
 
 namespace hydrant {
@@ -33,6 +34,7 @@ std::vector<Request> perplexity_windows(std::string_view text, const PromptMaker
     windows.push_back(std::move(window));
     judged += count;
   }
+  warn_of_few_sinks(maker.cache, windows);
   return windows;
 }
 

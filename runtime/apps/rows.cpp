@@ -89,16 +89,46 @@ void warn_of_doubled_bos(const Job& job, int32_t bos) {
   }
 }
 
+void check_stop_ids(const std::vector<int32_t>& ids, const ModelSpec& spec,
+                    const std::string& where, Fault fault) {
+  for (const int32_t id : ids)
+    if (id >= spec.vocab)
+      fail(fault, "{}: {} is not in the model's vocabulary of {}", where, id, spec.vocab);
+}
+
+// Rows that ask for more tokens than the context has room for.
+class CutRows {
+ public:
+  void note(const InputLine& line, int32_t asked, const Request& request) {
+    if (asked <= request.max_new_tokens) return;
+    if (count_++ == 0)
+      first_ = fmt::format("line {}: max_new_tokens {} is cut to {}: the prompt has {}",
+                           line.number, asked, request.max_new_tokens, request.prompt.size());
+  }
+  void warn(int32_t positions) const {
+    if (count_ > 0)
+      log::warning("{} of the model's {} positions{}", first_, positions,
+                   count_ == 1 ? "" : fmt::format("; so are {} more rows", count_ - 1));
+  }
+
+ private:
+  size_t count_ = 0;
+  std::string first_;
+};
+
 Job job_of(std::string_view text, const PromptMaker& maker,
            const std::function<void(const InputLine&, Fields&, Request&,
                                     std::vector<std::string>& stops)>& read) {
   Job job;
+  CutRows cut;
   job.lines = read_lines(text, [&](InputLine& line, Fields& fields) {
     Request request;
     std::vector<std::string> stops;
     read(line, fields, request, stops);
     fields.finish();
+    const int32_t asked = request.max_new_tokens;
     maker.complete(request, line.number);
+    cut.note(line, asked, request);
     job.requests.push_back(std::move(request));
     job.stops.push_back(std::move(stops));
     job.line_of.push_back(line.number);
@@ -107,7 +137,9 @@ Job job_of(std::string_view text, const PromptMaker& maker,
     while (job.lines[line].number != job.line_of[i]) line++;
     job.line_of[i] = line;
   }
+  cut.warn(maker.spec.max_positions);
   warn_of_doubled_bos(job, maker.spec.bos);
+  warn_of_few_sinks(maker.cache, job.requests);
   return job;
 }
 
@@ -115,6 +147,7 @@ Job job_of(std::string_view text, const PromptMaker& maker,
 
 PromptMaker prompt_maker(const text::Tokenizer& tokenizer, const RunConfig& config,
                          const Sources& sources, const Model& model) {
+  check_stop_ids(config.stop_ids, model.spec, sources.name("stop_ids"), Fault::bad_config);
   PromptMaker maker{tokenizer, config, model.spec, cache_choice(config.cache, sources), {}};
   if (config.chat) maker.chat.emplace(chat_source(model.files));
   return maker;
@@ -165,6 +198,7 @@ Job generate_job(std::string_view text, const PromptMaker& maker) {
                                       float(s.repetition_penalty),
                                       seed.value_or(seed_of(config.seed, line.id))};
                   request.stop_ids = fields.ids("stop_ids").value_or(config.stop_ids);
+                  check_stop_ids(request.stop_ids, maker.spec, "stop_ids", Fault::bad_input);
                   if (!config.ignore_eos)
                     request.stop_ids.insert(request.stop_ids.end(), maker.spec.eos.begin(),
                                             maker.spec.eos.end());

@@ -6,6 +6,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/json.hpp"
+#include "runtime/base/log.hpp"
 #include "runtime/model/config_reader.hpp"
 #include "runtime/model/family.hpp"
 #include "runtime/model/safetensors.hpp"
@@ -17,7 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kLongestConfig = uint64_t{16} << 20;
 
-ModelFiles open_folder(const std::string& path) {
+ModelFiles open_folder(std::string path) {
+  while (path.ends_with('/')) path.pop_back();  // "/" too: below, each name follows one
   ModelFiles files;
   files.kind = FileKind::hugging_face;
   files.path = path;
@@ -58,6 +60,23 @@ ModelFiles open_gguf(const std::string& path) {
   return files;
 }
 
+// generation_config.json speaks of generation, not of the model: what it gets wrong is left out.
+void apply_generation_config(ModelSpec& spec, const ModelFiles& files) {
+  const auto known = [&](std::string_view key, int32_t id) {
+    if (id < spec.vocab) return true;
+    log::warning("{}/generation_config.json: {} {} is not in the vocabulary of {} and is left out",
+                 files.path, key, id, spec.vocab);
+    return false;
+  };
+  if (files.eos) {
+    std::vector<int32_t> eos;
+    for (const int32_t id : *files.eos)
+      if (known("eos_token_id", id)) eos.push_back(id);
+    if (!eos.empty() || files.eos->empty()) spec.eos = std::move(eos);
+  }
+  if (files.bos && known("bos_token_id", *files.bos)) spec.bos = *files.bos;
+}
+
 }  // namespace
 
 ModelFiles open_model(const std::string& path) {
@@ -70,8 +89,7 @@ ModelFiles open_model(const std::string& path) {
 
 ModelSpec describe(const ModelFamily& family, const ModelFiles& files) {
   ModelSpec spec = family.describe(files);
-  if (files.eos) spec.eos = *files.eos;
-  if (files.bos) spec.bos = *files.bos;
+  apply_generation_config(spec, files);
   validate(spec, files.description);
   return spec;
 }

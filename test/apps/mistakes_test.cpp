@@ -141,7 +141,7 @@ TEST_CASE("a bad line becomes an error line, the others run") {
       {R"({"id": "x", "prompt": "a", "seed": "s"})", "seed: must be"},
       {R"({"id": "x", "messages": [{"role": "user", "content": "a"}]})", "--chat"},
       {R"({"id": [1], "prompt": "a"})", "id: must be"},
-      {R"({"id": "good", "prompt": "b"})", "occurred before"},
+      {R"({"id": "good", "prompt": "b"})", "of line 21, is also that of line 1"},
       {"{\"id\": \"x\", \"prompt\": \"\xff\"}", "UTF-8"},
       {R"(["a"])", "must be a JSON object"},
       {R"({"id": "x", "prompt": "a")", "not valid JSON"},
@@ -195,4 +195,63 @@ TEST_CASE("invalid UTF-8 is refused with its place") {
   const std::string file = t.work.write("text", "abc\xf0\x9f");
   check_refused(hydrant_run({"score", "--model", t.model.path(), "--perplexity", file}), 2,
                 "not UTF-8 at byte 3");
+}
+
+TEST_CASE("an id is one line's alone, and a line without a usable one is known by its number") {
+  const Tiny t;
+  struct Case {
+    std::string lines, says;
+    size_t line;
+  };
+  const std::string unnamed = ", which has none and is called by its number";
+  for (const Case& c : std::vector<Case>{
+           {R"({"id": 7, "prompt": "a"}|{"id": 7, "prompt": "b"})",
+            "id: 7, of line 2, is also that of line 1", 2},
+           {R"({"prompt": "a"}|{"id": 1, "prompt": "b"})",
+            "id: 1, of line 2, is also that of line 1" + unnamed, 2},
+           {R"({"id": 2, "prompt": "a"}|{"prompt": "b"})",
+            "id: 2, of line 2" + unnamed + ", is also that of line 1", 2},
+           {R"({"id": 2, "prompt": "a"}|{"id": 2.5, "prompt": "b"})", "id: must be", 2},
+           {R"({"id": null, "prompt": "a"}|{"prompt": "b"})", "id: must be", 1},
+           {R"({"id": 1, "prompt": "a"|{"id": 1, "prompt": "b"})", "not valid JSON", 1},
+       }) {
+    CAPTURE(c.lines);
+    std::string lines = c.lines;
+    lines[lines.find('|')] = '\n';
+    const Outcome o = t.generate(lines);
+    CHECK(o.code == 1);
+    const auto rows = o.rows();
+    REQUIRE(rows.size() == 2);
+    for (const Json& row : rows) {
+      if (!row.contains("error")) continue;
+      CHECK(row["id"].is_null());
+      CHECK(row["line"] == c.line);
+      CHECK_THAT(row["error"].get<std::string>(), Catch::Contains(c.says));
+    }
+    CHECK(rows[0].contains("error") != rows[1].contains("error"));
+  }
+  const Outcome same_kind = t.generate(
+      "{\"id\": 1, \"prompt\": \"a\"}\n"
+      "{\"id\": \"1\", \"prompt\": \"b\"}\n");
+  CHECK(same_kind.code == 0);
+}
+
+TEST_CASE("ids that end a row must be in the vocabulary") {
+  const Tiny t;
+  const std::vector<std::string> run{"generate", "--model", t.model.path(), "--prompt", "a"};
+  auto flag = run, file = run;
+  flag.insert(flag.end(), {"--stop-ids", "5,258"});
+  check_refused(hydrant_run(flag), 2, "--stop-ids: 258 is not in the model's vocabulary of 258");
+  const std::string config = t.work.write("ids.json", R"({"stop_ids": [999]})");
+  file.insert(file.end(), {"--config", config});
+  check_refused(hydrant_run(file), 2, config + ": stop_ids: 999 is not in the model's vocabulary");
+  const Outcome row = t.generate(R"({"prompt": "a", "stop_ids": [258]})");
+  CHECK(row.code == 1);
+  CHECK_THAT(row.rows().at(0)["error"].get<std::string>(), Catch::Contains("stop_ids: 258 is not"));
+  CHECK(t.generate(R"({"prompt": "a", "stop_ids": [257]})").code == 0);
+  const std::string described = read_text(t.model.file("config.json"));
+  Json edited = Json::parse(described);
+  edited["eos_token_id"] = 258;
+  t.model.write("config.json", edited.dump());
+  check_refused(hydrant_run(run), 2, "config.json: the end-of-text id 258 is not below");
 }

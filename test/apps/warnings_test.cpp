@@ -43,3 +43,68 @@ TEST_CASE("sizes that a flag's policy sets aside are warned of once, whatever th
                  config + ": cache.heavy, cache.recent: no effect on the policy 'full'");
   }
 }
+
+TEST_CASE("a limit beyond the context is cut with a warning, and the row ends with length") {
+  const Tiny t;
+  const auto line = [](int id, int prompt, int asked) {
+    return Json{{"id", id},
+                {"prompt_token_ids", std::vector<int>(size_t(prompt), 5)},
+                {"max_new_tokens", asked}}
+               .dump() +
+           "\n";
+  };
+  const int room = kTinyPositions - 20 + 1;
+  const Outcome fits = t.generate(line(1, 20, room));
+  CHECK(warnings(fits).empty());
+  const Outcome one = t.generate(line(1, 20, room + 1) + line(2, 20, room));
+  check_warned(one,
+               "line 1: max_new_tokens 46 is cut to 45: the prompt has 20 of the model's 64 "
+               "positions");
+  const Json row = by_id(one.rows())["1"];
+  CHECK(row["token_ids"].size() == size_t(room));
+  CHECK(row["finish_reason"] == "length");
+  check_warned(t.generate(line(1, 20, 60) + line(2, 60, 6) + line(3, 64, 2)),
+               "positions; so are 2 more rows");
+  CHECK(warnings(t.generate(line(1, 20, 90),
+                            {"--policy", "local", "--recent", "8", "--positions", "cache"}))
+            .empty());
+}
+
+TEST_CASE("a budget that leaves fewer sinks than usual is warned of") {
+  const Tiny t;
+  const std::string pairs = t.work.write(
+      "pairs", R"({"context_token_ids": [5, 6, 7], "continuation_token_ids": [5, 6, 7, 8]})");
+  const std::string text = t.work.write("text", std::string(80, 'q'));
+  for (const Words& command :
+       {Words{"generate", "--prompt", "abc", "--max-new-tokens", "4"},
+        Words{"score", "--input", pairs}, Words{"score", "--perplexity", text}, Words{"inspect"},
+        Words{"bench", "--prompt-len", "3,4", "--output-len", "4", "--repeats", "1"}}) {
+    CAPTURE(command);
+    const auto run = [&](const Words& more) {
+      Words words = command;
+      words.insert(words.end(), {"--model", t.model.path(), "--policy", "sinks"});
+      words.insert(words.end(), more.begin(), more.end());
+      return hydrant_run(words);
+    };
+    check_warned(run({"--budget", "3"}),
+                 "a budget of 3 slots leaves the policy 'sinks' 2 for the first tokens, not 4");
+    for (const Words& fine : {Words{"--budget", "5"}, Words{"--budget", "3", "--sinks", "2"},
+                              Words{"--budget", "100%"}}) {
+      const Outcome o = run(fine);
+      CAPTURE(o.err);
+      CHECK(o.code == 0);
+      CHECK(warnings(o).empty());
+    }
+  }
+}
+
+TEST_CASE("ids of generation_config.json that the vocabulary does not have are left out") {
+  const Tiny t;
+  const Words run{"generate", "--model", t.model.path(), "--prompt", "a", "--max-new-tokens", "2"};
+  t.model.write("generation_config.json", R"({"eos_token_id": [257, 258]})");
+  check_warned(hydrant_run(run), t.model.path() +
+                                     "/generation_config.json: eos_token_id 258 is not in the "
+                                     "vocabulary of 258 and is left out");
+  t.model.write("generation_config.json", R"({"bos_token_id": 300, "eos_token_id": 257})");
+  check_warned(hydrant_run(run), "bos_token_id 300");
+}
