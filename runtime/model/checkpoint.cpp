@@ -20,8 +20,8 @@ std::string printable(std::string_view name) {
   return text;
 }
 
-Checkpoint::Checkpoint(std::vector<File> files, std::vector<StoredTensor> tensors)
-    : files_(std::move(files)), tensors_(std::move(tensors)) {
+Checkpoint::Checkpoint(std::vector<File> files, std::vector<StoredTensor> tensors, std::string hole)
+    : files_(std::move(files)), tensors_(std::move(tensors)), hole_(std::move(hole)) {
   std::sort(tensors_.begin(), tensors_.end(),
             [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
   for (size_t i = 1; i < tensors_.size(); i++) {

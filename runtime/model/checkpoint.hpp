@@ -30,13 +30,16 @@ class Checkpoint {
  public:
   Checkpoint() = default;
   // Throws bad_file when a name occurs twice.
-  Checkpoint(std::vector<File> files, std::vector<StoredTensor> tensors);
+  Checkpoint(std::vector<File> files, std::vector<StoredTensor> tensors, std::string hole = "");
 
   const std::vector<StoredTensor>& tensors() const { return tensors_; }  // by name, ascending
   const std::vector<File>& files() const { return files_; }
   const StoredTensor* find(std::string_view name) const;  // null: there is none
   const std::string& path_of(const StoredTensor& tensor) const;
   uint64_t bytes() const;  // of all tensors
+  // Where a file has bytes that belong to no tensor although its format allows none, as a message;
+  // empty: nowhere.
+  const std::string& hole() const { return hole_; }
 
   // Rows [first, first + count) as they stand in the file; the tensor must have a dtype.
   void read_rows(const StoredTensor& tensor, int64_t first, int64_t count, std::byte* to) const;
@@ -44,6 +47,7 @@ class Checkpoint {
  private:
   std::vector<File> files_;
   std::vector<StoredTensor> tensors_;
+  std::string hole_;
 };
 
 std::string shape_text(const std::vector<int64_t>& shape);  // "[16, 64]"

@@ -119,22 +119,29 @@ class Entry {
   const Json& value_;
 };
 
-// The tensors, in the order of their offsets, must cover the data exactly.
-void check_cover(const std::string& file, std::vector<StoredTensor>& tensors, uint64_t data_begin,
-                 uint64_t file_bytes) {
+// The tensors, in the order of their offsets, must not overlap. What they should cover and do not:
+// the first hole.
+std::string check_cover(const std::string& file, std::vector<StoredTensor>& tensors,
+                        uint64_t data_begin, uint64_t file_bytes) {
   std::sort(tensors.begin(), tensors.end(), [](const StoredTensor& a, const StoredTensor& b) {
     return std::pair(a.offset, a.bytes) < std::pair(b.offset, b.bytes);
   });
+  std::string hole;
   uint64_t end = data_begin;
   for (const StoredTensor& t : tensors) {
-    if (t.offset != end)
-      fail(Fault::bad_file, "{}: tensor {} begins at byte {}, but the tensor before it ends at {}",
-           file, printable(t.name), t.offset, end);
-    end += t.bytes;
+    if (t.offset != end) {
+      const std::string place =
+          fmt::format("{}: tensor {} begins at byte {}, but the tensor before it ends at {}", file,
+                      printable(t.name), t.offset, end);
+      if (t.offset < end) fail(Fault::bad_file, "{}", place);
+      if (hole.empty()) hole = place;
+    }
+    end = t.offset + t.bytes;
   }
-  if (end != file_bytes)
-    fail(Fault::bad_file, "{}: its tensors end at byte {}, but the file has {}", file, end,
-         file_bytes);
+  if (end != file_bytes && hole.empty())
+    hole =
+        fmt::format("{}: its tensors end at byte {}, but the file has {}", file, end, file_bytes);
+  return hole;
 }
 
 using Index = std::map<std::string, std::string>;  // tensor -> file
@@ -159,7 +166,7 @@ Index read_index(const std::string& path) {
 
 }  // namespace
 
-std::vector<StoredTensor> read_safetensors_header(const File& file, size_t index) {
+SafetensorsHeader read_safetensors_header(const File& file, size_t index) {
   uint64_t length = 0;
   file.read(0, &length, kLengthBytes, "the header's length");
   if (length > kLongestHeader || length > file.size() - kLengthBytes)
@@ -171,14 +178,14 @@ std::vector<StoredTensor> read_safetensors_header(const File& file, size_t index
   if (!header.is_object()) fail(Fault::bad_file, "{}: the header is not an object", file.path());
 
   const uint64_t begin = kLengthBytes + length;
-  std::vector<StoredTensor> tensors;
+  SafetensorsHeader found;
   for (const auto& [name, value] : header.items()) {
     if (name == "__metadata__") continue;
-    tensors.push_back(Entry(file.path(), name, value).read(name, begin, file.size() - begin));
-    tensors.back().file = index;
+    found.tensors.push_back(Entry(file.path(), name, value).read(name, begin, file.size() - begin));
+    found.tensors.back().file = index;
   }
-  check_cover(file.path(), tensors, begin, file.size());
-  return tensors;
+  found.hole = check_cover(file.path(), found.tensors, begin, file.size());
+  return found;
 }
 
 Checkpoint open_safetensors(const std::string& folder) {
@@ -199,12 +206,14 @@ Checkpoint open_safetensors(const std::string& folder) {
   }
   std::vector<File> files;
   std::vector<StoredTensor> tensors;
+  std::string hole;
   for (const std::string& name : names) {
     files.emplace_back(folder + "/" + name);
-    for (StoredTensor& t : read_safetensors_header(files.back(), files.size() - 1))
-      tensors.push_back(std::move(t));
+    SafetensorsHeader header = read_safetensors_header(files.back(), files.size() - 1);
+    for (StoredTensor& t : header.tensors) tensors.push_back(std::move(t));
+    if (hole.empty()) hole = std::move(header.hole);
   }
-  Checkpoint checkpoint(std::move(files), std::move(tensors));
+  Checkpoint checkpoint(std::move(files), std::move(tensors), std::move(hole));
   for (const auto& [tensor, shard] : index) {
     const StoredTensor* t = checkpoint.find(tensor);
     if (!t || checkpoint.path_of(*t) != folder + "/" + shard)

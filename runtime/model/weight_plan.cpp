@@ -30,11 +30,11 @@ const StoredTensor& find_source(const Checkpoint& checkpoint, const TensorSource
     if (!t) t = checkpoint.find(candidate);
   if (!t) {
     const std::string file = checkpoint.files().empty() ? "" : checkpoint.files().front().path();
-    fail(Fault::bad_file, "{}: tensor {} is missing{}", file, source.names.front(),
-         source.names.size() == 1
-             ? ""
-             : fmt::format(" (so is {})",
-                           fmt::join(source.names.begin() + 1, source.names.end(), ", ")));
+    fail(Fault::bad_file, "{}: tensor {} is missing{}{}", file, source.names.front(),
+         source.names.size() == 1 ? ""
+                                  : fmt::format(" (so is {})", fmt::join(source.names.begin() + 1,
+                                                                         source.names.end(), ", ")),
+         checkpoint.hole().empty() ? "" : "; its entry may be lost: " + checkpoint.hole());
   }
   if (!t->dtype)
     fail(Fault::bad_file, "{}: tensor {} has type {}, which no weight can have",
@@ -62,20 +62,70 @@ bool ends_with_any(std::string_view name, const std::vector<std::string>& ending
                      [&](const std::string& e) { return name.ends_with(e); });
 }
 
-void warn_of_unused(const Checkpoint& checkpoint, const WeightSources& sources) {
+// "layers.*.up.weight" of "layers.12.up.weight".
+std::string without_numbers(std::string_view name) {
+  std::string pattern;
+  for (const char c : name)
+    if (c < '0' || c > '9')
+      pattern += c;
+    else if (!pattern.ends_with('*'))
+      pattern += '*';
+  return pattern;
+}
+
+// A tensor with the name of one that is used, but for its number, is of a layer that the model is
+// to have and the description leaves out; others do no harm.
+void check_unused(const Checkpoint& checkpoint, const WeightSources& sources, int32_t layers) {
   std::unordered_set<std::string_view> known;
-  for (const MatrixSource& m : sources.matrices) known.insert(m.names.begin(), m.names.end());
-  for (const VectorSource& v : sources.vectors) known.insert(v.names.begin(), v.names.end());
+  std::unordered_set<std::string> patterns;
+  const auto add = [&](const TensorSource& source) {
+    known.insert(source.names.begin(), source.names.end());
+    for (const std::string& name : source.names) patterns.insert(without_numbers(name));
+  };
+  for (const MatrixSource& m : sources.matrices) add(m);
+  for (const VectorSource& v : sources.vectors) add(v);
   size_t unused = 0;
   const StoredTensor* first = nullptr;
   for (const StoredTensor& t : checkpoint.tensors()) {
     if (known.count(t.name) != 0 || ends_with_any(t.name, sources.ignored)) continue;
+    if (patterns.count(without_numbers(t.name)) != 0)
+      fail(Fault::bad_file,
+           "{}: tensor {} is of a layer beyond the {} that the model's description tells of",
+           checkpoint.path_of(t), printable(t.name), layers);
     if (!first) first = &t;
     unused++;
   }
   if (first)
     log::warning("{}: tensors that the model has no use for: {}, the first is {}",
                  checkpoint.path_of(*first), unused, printable(first->name));
+}
+
+bool same_values(const Checkpoint& checkpoint, const StoredTensor& a, const StoredTensor& b) {
+  if (a.dtype != b.dtype || a.shape != b.shape || !a.dtype) return false;
+  constexpr int64_t kBlockBytes = int64_t{1} << 20;
+  const int64_t row = row_bytes(*a.dtype, a.columns),
+                step = std::max(int64_t{1}, kBlockBytes / std::max(int64_t{1}, row));
+  std::vector<std::byte> ours(size_t(step * row)), theirs(ours.size());
+  for (int64_t first = 0; first < a.rows; first += step) {
+    const int64_t rows = std::min(step, a.rows - first);
+    checkpoint.read_rows(a, first, rows, ours.data());
+    checkpoint.read_rows(b, first, rows, theirs.data());
+    if (!std::equal(ours.begin(), ours.begin() + rows * row, theirs.begin())) return false;
+  }
+  return true;
+}
+
+// A tensor may be there under several names (a tied head); `used` is the first.
+void warn_of_other_values(const Checkpoint& checkpoint, const TensorSource& source,
+                          const StoredTensor& used) {
+  for (const std::string& name : source.names) {
+    const StoredTensor* other = checkpoint.find(name);
+    if (other && other != &used && !same_values(checkpoint, used, *other))
+      log::warning(
+          "{}: tensor {} differs from {}, which the model's description makes one with it, and is "
+          "not used",
+          checkpoint.path_of(*other), other->name, used.name);
+  }
 }
 
 }  // namespace
@@ -91,6 +141,7 @@ WeightPlan plan_weights(const Checkpoint& checkpoint, const ModelSpec& spec,
   for (const MatrixSource& source : sources.matrices) {
     ensure(source.stage >= 0 && source.stage < spec.stages(), "a matrix of stage {}", source.stage);
     const StoredTensor& t = find_source(checkpoint, source, {source.tensor_rows, source.k});
+    if (used.insert(&t).second) warn_of_other_values(checkpoint, source, t);
     MatrixPlan& m = plan.matrices.emplace_back();
     m.tensor = &t;
     m.source = source;
@@ -102,7 +153,6 @@ WeightPlan plan_weights(const Checkpoint& checkpoint, const ModelSpec& spec,
     const size_t bytes = m.weight.panel_bytes * size_t(ceil_div(source.n, kPanelRows));
     m.offset = arena.used();
     arena.take_bytes(bytes);
-    used.insert(&t);
     formats[*t.dtype] += bytes;
     // A table that is only looked up in is no product; a tied one is the head's weight too.
     const bool looked_up =
@@ -119,13 +169,14 @@ WeightPlan plan_weights(const Checkpoint& checkpoint, const ModelSpec& spec,
       if (is_quantised(*v.tensor->dtype))
         fail(Fault::bad_file, "{}: tensor {} has type {}, vectors may be f32, f16 or bf16",
              checkpoint.path_of(*v.tensor), v.tensor->name, v.tensor->type_name);
-      used.insert(v.tensor);
+      if (used.insert(v.tensor).second) warn_of_other_values(checkpoint, source, *v.tensor);
     }
     const auto [at, fresh] = placed.emplace(std::pair(source.stage, source.role), arena.used());
     if (fresh) arena.take_bytes(size_t(source.vector_size) * sizeof(float));
     v.offset = at->second;
   }
 
+  if (!checkpoint.hole().empty()) fail(Fault::bad_file, "{}", checkpoint.hole());
   plan.bytes = arena.used();
   for (const StoredTensor* t : used) {
     plan.stored_bytes += t->bytes;
@@ -133,7 +184,7 @@ WeightPlan plan_weights(const Checkpoint& checkpoint, const ModelSpec& spec,
   }
   plan.formats = by_size<DType>(formats, name);
   plan.activations = by_size<Activations>(activations, name_of);
-  warn_of_unused(checkpoint, sources);
+  check_unused(checkpoint, sources, spec.layers);
   return plan;
 }
 

@@ -25,7 +25,7 @@ struct VectorPlan {
   size_t offset = 0;  // of the whole vector
 };
 
-// Made before any weight is read. Points into the checkpoint.
+// Made before any weight is loaded. Points into the checkpoint.
 struct WeightPlan {
   std::vector<MatrixPlan> matrices;
   std::vector<VectorPlan> vectors;
@@ -36,9 +36,10 @@ struct WeightPlan {
   std::string activations;  // what their products round their inputs to: "int8", "bf16 + int8"
 };
 
-// Throws bad_file naming a tensor that is missing or that has another shape or type than the
-// description asks for. `exact_f32`: no product rounds its input. Tensors that belong to nothing
-// are warned of in one line.
+// Throws bad_file naming a tensor that is missing, that has another shape or type than the
+// description asks for, or that is of a layer which the description does not have. `exact_f32`: no
+// product rounds its input. Tensors that belong to nothing are warned of in one line, and so is a
+// second name of a tensor that holds other values than the first.
 WeightPlan plan_weights(const Checkpoint& checkpoint, const ModelSpec& spec,
                         const WeightSources& sources, const Ops& ops, bool exact_f32);
 

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     std::vector<File> files;
     files.emplace_back(file.path());
-    std::vector<StoredTensor> tensors = read_safetensors_header(files.front(), 0);
+    std::vector<StoredTensor> tensors = read_safetensors_header(files.front(), 0).tensors;
     const Checkpoint checkpoint(std::move(files), std::move(tensors));
     for (const StoredTensor& t : checkpoint.tensors()) {
       if (!t.dtype || t.bytes == 0) continue;
