@@ -3,11 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdlib>
-#include <iostream>
 #include <map>
+#include <sstream>
 
 #include "runtime/apps/config_file.hpp"
 #include "runtime/apps/json_text.hpp"
+#include "runtime/apps/output.hpp"
 #include "runtime/base/json.hpp"
 
 namespace hydrant {
@@ -123,7 +124,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
-    line.exit = app.exit(e, std::cout, std::cerr);
+    std::ostringstream text;
+    line.exit = app.exit(e, text, text);
+    Output("").write(text.str());
     return line;
   } catch (const CLI::ParseError& e) {
     fail(Fault::bad_config, "{}", e.what());

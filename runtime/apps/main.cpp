@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
@@ -14,6 +16,14 @@
 
 namespace hydrant {
 namespace {
+
+// A file opened while a standard stream is closed would take its number, and what is meant for the
+// stream would go into the file. The number is taken by something that refuses such use.
+void occupy_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0)
+      (void)::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
 
 int run(int argc, char** argv) {
   const CommandLine line = parse_command_line(argc, argv);
@@ -54,6 +64,7 @@ int report(std::string_view what, Fault fault) {
 
 int main(int argc, char** argv) {
   using namespace hydrant;
+  occupy_standard_streams();
   handle_signals();
   try {
     return run(argc, argv);

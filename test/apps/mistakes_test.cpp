@@ -70,16 +70,50 @@ TEST_CASE("wrong paths are named") {
 
 TEST_CASE("output that cannot be written is an error, whatever it is") {
   const Tiny t;
-  const std::vector<std::string> prompt{"generate", "--model", t.model.path(), "--prompt", "a"};
   check_refused(t.generate(R"({"prompt": "a"})", {"--output", "/dev/full"}), 4, "/dev/full");
-  for (const Stdout out : {Stdout::full, Stdout::closed, Stdout::broken_pipe}) {
-    CAPTURE(int(out));
-    check_refused(hydrant_run(prompt, "", out), 4, "standard output: cannot write");
-    check_refused(hydrant_run({"inspect", t.model.path()}, "", out), 4, "standard output");
-    check_refused(hydrant_run({"tokenize", "--model", t.model.path(), "--input", "-"},
-                              R"({"text": "a"})", out),
-                  4, "standard output");
+  const std::string config = t.work.write("empty.json", "{}"),
+                    text = t.work.write("text", "some text");
+  using Words = std::vector<std::string>;
+  std::vector<Words> runs{
+      {"--help"},
+      {"--version"},
+      {"generate", "--model", t.model.path(), "--prompt", "a"},
+      {"generate", "--model", t.model.path(), "--prompts", "-"},
+      {"score", "--model", t.model.path(), "--input", "-"},
+      {"score", "--model", t.model.path(), "--perplexity", text},
+      {"tokenize", "--model", t.model.path(), "--input", "-"},
+      {"inspect", t.model.path()},
+      {"inspect", t.model.path(), "--json"},
+      {"bench", "--model", t.model.path(), "--prompt-len", "4", "--output-len", "2", "--repeats",
+       "1"},
+      {"validate", config},
+  };
+  for (const char* command : {"generate", "score", "tokenize", "inspect", "bench", "validate"})
+    runs.push_back({command, "--help"});
+  for (const Words& run : runs)
+    for (const Stdout out : {Stdout::full, Stdout::closed, Stdout::broken_pipe}) {
+      CAPTURE(run, int(out));
+      // A line that no command accepts becomes a row with an error, which must be written too.
+      check_refused(hydrant_run(run, "{\"id\": 1}\n", out), 4, "standard output: cannot write");
+    }
+}
+
+TEST_CASE("a file never gets what was meant for a closed stream") {
+  const Tiny t;
+  const std::string out = t.work.file("out.jsonl");
+  for (const Stdout closed : {Stdout::closed, Stdout::all_closed}) {
+    const Outcome o = hydrant_run({"generate", "--model", t.model.path(), "--prompt", "a",
+                                   "--max-new-tokens", "3", "--output", out, "--overwrite"},
+                                  "", closed);
+    CHECK(o.code == 4);
+    CHECK(read_text(out).empty());
   }
+  const Outcome rows = hydrant_run(
+      {"generate", "--model", t.model.path(), "--prompts", t.work.write("in", R"({"prompt": "a"})"),
+       "--max-new-tokens", "3", "--output", out, "--overwrite"},
+      "", Stdout::all_closed);
+  CHECK(rows.code == 0);
+  CHECK(json_lines(read_text(out)).size() == 1);
 }
 
 TEST_CASE("Ctrl-C ends a run at its next step and keeps what is finished") {

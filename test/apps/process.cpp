@@ -32,6 +32,10 @@ namespace {
       ::close(pipe[0]);
       ::dup2(pipe[1], STDOUT_FILENO);
       break;
+    case Stdout::all_closed:
+      ::close(STDIN_FILENO);
+      ::close(STDERR_FILENO);
+      [[fallthrough]];
     case Stdout::closed:
       ::close(STDOUT_FILENO);
       break;

@@ -16,7 +16,13 @@ struct Outcome {
   std::vector<Json> rows() const;  // standard output as JSON lines
 };
 
-enum class Stdout { captured, closed, broken_pipe, full };  // full: /dev/full
+enum class Stdout {
+  captured,
+  closed,
+  all_closed,  // standard input and error too
+  broken_pipe,
+  full  // /dev/full
+};
 
 struct Start {
   std::vector<std::string> arguments;
