@@ -1,5 +1,7 @@
 #include "runtime/apps/config_keys.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <limits>
 
@@ -26,17 +28,41 @@ bool is_policy(const std::string& text) { return policy::policy_named(text).has_
 constexpr const char* kBudgetRule =
     "slots (204), a share of prompt + output (\"20%\") or of the prompt (\"20%p\")";
 
-Key budget() {
-  Key key = kinds::text(
-      [](RunConfig & c) -> auto& { return c.cache.budget; }, kBudgetRule, is_budget);
+// Slots may also be given as a number.
+Json budget_text(const Json& value) {
+  return value.is_number_unsigned() ? Json(value.dump()) : value;
+}
+
+Key budget(kinds::Member<std::string> member) {
+  Key key = kinds::text(member, kBudgetRule, is_budget);
   key.read = [inner = key.read](RunConfig& c, const Json& j, const std::string& where) {
-    inner(c, j.is_number_unsigned() ? Json(j.dump()) : j, where);
+    inner(c, budget_text(j), where);
   };
   return key;
 }
 
+Key budgets(kinds::Member<std::vector<std::string>> member) {
+  Key key = kinds::texts(member, std::string("budgets: ") + kBudgetRule, is_budget, true);
+  key.read = [inner = key.read](RunConfig& c, const Json& j, const std::string& where) {
+    Json texts = j;
+    if (j.is_array())
+      for (Json& entry : texts) entry = budget_text(entry);
+    inner(c, texts, where);
+  };
+  return key;
+}
+
+// "local, sinks": the policies that have a region.
+std::string policies_with(bool policy::Regions::*region) {
+  std::string names;
+  policy::for_each([&](auto policy) {
+    if (policy.regions.*region) names.append(names.empty() ? "" : ", ").append(policy.name);
+  });
+  return names;
+}
+
 Key named(Key key, const char* path, const char* flag, const char* value, Commands commands,
-          const char* help) {
+          const std::string& help) {
   key.path = path;
   key.flag = flag;
   key.value = value;
@@ -76,16 +102,16 @@ std::vector<Key> make() {
             "overwrite", "--overwrite", "", kRows, "replace an output that is there")),
 
       named(text([](RunConfig& c) -> auto& { return c.cache.policy; }, "one of " + policies, is_policy),
-            "cache.policy", "--policy", "NAME", Commands(generate, score, inspect), "which tokens stay: full, local, sinks, h2o, h2o_promote or tova"),
+            "cache.policy", "--policy", "NAME", Commands(generate, score, inspect), "which tokens stay: " + policies),
       named(integer([](RunConfig& c) -> auto& { return c.cache.heavy; }, 0, kSlots),
-            "cache.heavy", "--heavy", "SLOTS", Commands(generate, score, inspect), "slots for tokens kept by score (h2o, h2o_promote, tova)"),
+            "cache.heavy", "--heavy", "SLOTS", Commands(generate, score, inspect), fmt::format("slots for tokens kept by score ({})", policies_with(&policy::Regions::heavy))),
       named(integer([](RunConfig& c) -> auto& { return c.cache.recent; }, 0, kSlots),
-            "cache.recent", "--recent", "SLOTS", Commands(generate, score, inspect), "slots for the latest tokens (every policy but full)"),
+            "cache.recent", "--recent", "SLOTS", Commands(generate, score, inspect), fmt::format("slots for the latest tokens ({})", policies_with(&policy::Regions::recent))),
       named(integer([](RunConfig& c) -> auto& { return c.cache.sinks; }, 0, kSlots),
-            "cache.sinks", "--sinks", "SLOTS", kSized, "slots for the first tokens (every policy but full and local)"),
-      named(budget(), "cache.budget", "--budget", "SIZE", Commands(generate, score, inspect),
+            "cache.sinks", "--sinks", "SLOTS", kSized, fmt::format("slots for the first tokens ({})", policies_with(&policy::Regions::sinks))),
+      named(budget([](RunConfig& c) -> auto& { return c.cache.budget; }), "cache.budget", "--budget", "SIZE", Commands(generate, score, inspect),
             "all slots together: 204, 20% of prompt + output, or 20%p of the prompt"),
-      named(texts([](RunConfig& c) -> auto& { return c.cache.layer_budgets; }, std::string("budgets: ") + kBudgetRule, is_budget, true),
+      named(budgets([](RunConfig& c) -> auto& { return c.cache.layer_budgets; }),
             "cache.layer_budgets", "--layer-budgets", "SIZE,...", Commands(generate, score, inspect), "a budget for each layer, instead of one for all"),
       named(choice([](RunConfig& c) -> auto& { return c.cache.positions; }, {"original", "cache"}),
             "cache.positions", "--positions", "WHICH", kSized, "a key's place: original, or its rank in the cache"),
@@ -150,8 +176,8 @@ std::vector<Key> make() {
       named(integers([](RunConfig& c) -> auto& { return c.bench.batch; }, 1, 65536, false),
             "bench.batch", "--batch", "N,...", Commands(bench), "rows that run together"),
       named(texts([](RunConfig& c) -> auto& { return c.bench.policy; }, "policies: " + policies, is_policy, true),
-            "bench.policy", "--policy", "NAME,...", Commands(bench), "the policies to compare"),
-      named(texts([](RunConfig& c) -> auto& { return c.bench.budget; }, std::string("budgets: ") + kBudgetRule, is_budget, true),
+            "bench.policy", "--policy", "NAME,...", Commands(bench), "the policies to compare: " + policies),
+      named(budgets([](RunConfig& c) -> auto& { return c.bench.budget; }),
             "bench.budget", "--budget", "SIZE,...", Commands(bench), "of every policy but full: 204, 20% or 20%p"),
       named(integer([](RunConfig& c) -> auto& { return c.bench.warmup; }, 0, 1000),
             "bench.warmup", "--warmup", "N", Commands(bench), "runs of each case before those that count"),

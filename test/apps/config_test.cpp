@@ -142,6 +142,27 @@ TEST_CASE("the effective configuration is a configuration that says the same") {
   CHECK_FALSE(effective_config(config, Command::generate).contains("bench"));
 }
 
+TEST_CASE("a budget of slots is a number or a text, wherever one stands") {
+  for (const char* path : {"cache.budget", "cache.layer_budgets", "bench.budget"})
+    for (const Key& key : config_keys()) {
+      if (key.path != path) continue;
+      CAPTURE(path);
+      const bool list = key.path != "cache.budget";
+      const auto read = [&](const Json& value) {
+        RunConfig config;
+        key.read(config, list ? Json::array({"20%", value}) : value, "here");
+        const Json written = key.write(config);
+        return list ? written[1] : written;
+      };
+      CHECK(read(204) == "204");
+      CHECK(read("204") == "204");
+      CHECK(read("12.5%p") == "12.5%p");
+      for (const Json& wrong : {Json(0), Json(-4), Json(2.5), Json(true), Json(), Json("20 %"),
+                                Json(1099511627776), Json::array({4})})
+        CHECK_THROWS_WITH(read(wrong), Catch::StartsWith("here: must be a"));
+    }
+}
+
 TEST_CASE("flags mean what their keys mean") {
   for (const Key& key : config_keys()) {
     CAPTURE(key.path);
