@@ -157,8 +157,8 @@ class Bench {
 }  // namespace
 
 int run_bench(const RunConfig& config, const Sources& sources) {
-  check_writable(config.bench.json, "bench.json");
-  check_writable(config.bench.csv, "bench.csv");
+  check_writable(config.bench.json, sources.name("bench.json"));
+  check_writable(config.bench.csv, sources.name("bench.csv"));
   const Model model = open_described_model(config, sources);
   const auto tokenizer = open_tokenizer(model.files);
   const std::vector<BenchCase> cases = bench_cases(config, sources, model.spec, *tokenizer);

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "runtime/apps/cache_choice.hpp"
+#include "runtime/backends/registry.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/log.hpp"
 
@@ -79,6 +80,25 @@ void check_output(const RunConfig& config, const Sources& sources, Command comma
   refuse_existing_output(config, sources, command);
 }
 
+// A configuration may be checked on another machine than the one that is to run it, but not by
+// another build.
+void check_device(const RunConfig& config, const Sources& sources, Command command) {
+  if (config.device.empty()) return;
+  std::string known;
+  for (const Backend& b : backends()) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", b.name);
+    if (b.name != config.device) continue;
+    if (b.usable()) return;
+    if (command != Command::validate)
+      fail(Fault::bad_config, "{}: this machine has no usable {} device", sources.name("device"),
+           b.name);
+    log::warning("{}: this machine has no usable {} device", sources.name("device"), b.name);
+    return;
+  }
+  fail(Fault::bad_config, "{}: must be one of this build's backends ({}), not '{}'",
+       sources.name("device"), known, config.device);
+}
+
 void check_cache(const RunConfig& config, const Sources& sources) {
   cache_choice(config.cache, sources);  // throws where it is none
   warn_of_sizes_set_aside(config.cache, sources);
@@ -97,6 +117,7 @@ void warn_of_keys_of_other_commands(const Sources& sources, Command command) {
 }  // namespace
 
 void check_config(const RunConfig& config, const Sources& sources, Command command) {
+  check_device(config, sources, command);
   if (command == Command::validate) return check_cache(config, sources);
   warn_of_keys_of_other_commands(sources, command);
   require(sources, "model", command == Command::inspect ? "MODEL" : "--model");

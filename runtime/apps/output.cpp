@@ -79,9 +79,9 @@ void check_writable(const std::string& path, const std::string& key) {
   struct stat about {};
   const bool there = ::stat(path.c_str(), &about) == 0;
   const std::string& asked = there && !S_ISREG(about.st_mode) ? path : folder;
-  if (there && S_ISDIR(about.st_mode)) fail(Fault::bad_config, "{}: {} is a folder", key, path);
+  if (there && S_ISDIR(about.st_mode)) fail(Fault::io, "{}: {} is a folder", key, path);
   if (::access(asked.c_str(), W_OK) != 0)
-    fail(Fault::bad_config, "{}: cannot write {}: {}", key, path, std::strerror(errno));
+    fail(Fault::io, "{}: cannot write {}: {}", key, path, std::strerror(errno));
 }
 
 }  // namespace hydrant

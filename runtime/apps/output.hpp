@@ -32,7 +32,7 @@ class Output {
 // Replaces the file's content at once: a temporary file beside it, then rename. Special files such
 // as /dev/full are written in place. Throws io.
 void write_file(const std::string& path, std::string_view content);
-// Throws bad_config naming `key` when write_file could not work there: found before a long run.
+// Throws io naming `key` when write_file could not work there: found before a long run.
 void check_writable(const std::string& path, const std::string& key);
 
 }  // namespace hydrant

@@ -24,6 +24,9 @@ namespace {
     case Stdout::captured:
       ::dup2(::open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
       break;
+    case Stdout::all_full:
+      ::dup2(::open("/dev/full", O_WRONLY), STDERR_FILENO);
+      [[fallthrough]];
     case Stdout::full:
       ::dup2(::open("/dev/full", O_WRONLY), STDOUT_FILENO);
       break;

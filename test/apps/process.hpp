@@ -21,7 +21,8 @@ enum class Stdout {
   closed,
   all_closed,  // standard input and error too
   broken_pipe,
-  full  // /dev/full
+  full,     // /dev/full
+  all_full  // standard error too
 };
 
 struct Start {
