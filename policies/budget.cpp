@@ -98,6 +98,15 @@ std::string region_keys(const Split& split) {
   return keys;
 }
 
+// "heavy and recent": of the open regions that have no usual size.
+std::string missing_keys(const Split& split) {
+  std::string keys;
+  for (const Region* region : split.all())
+    if (region->open && region->usual == 0)
+      keys.append(keys.empty() ? "" : " and ").append(region->key);
+  return keys;
+}
+
 std::string region_problem(const Split& split, std::string_view policy) {
   const std::string keys = region_keys(split);
   for (const Region* region : split.all()) {
@@ -156,8 +165,8 @@ std::string problem(Id policy, const Budget& budget) {
                          budget.total->count, given);
     return "";
   }
-  if (split.heavy.open || (split.recent.open && split.recent.usual == 0))
-    return fmt::format("budget: missing; the policy '{}' needs it, or {}", name(policy), keys);
+  if (const std::string missing = missing_keys(split); !missing.empty())
+    return fmt::format("budget: missing; the policy '{}' needs it, or {}", name(policy), missing);
   if (total_slots(split, budget, 0, 0) == 0)
     return fmt::format("recent: {} must keep at least one slot", keys);
   return "";

@@ -24,7 +24,16 @@ CacheConfig cache_of(const RunConfig& config, const std::string& policy,
   return cache;
 }
 
-BenchCase make_case(const RunConfig& config, const ModelSpec& spec,
+// What messages call the keys that the section stands for.
+Sources names_of(const Sources& sources) {
+  Sources names;
+  names.add("cache.policy", sources.name("bench.policy"));
+  names.add("cache.budget", sources.name("bench.budget"));
+  names.add("cache.sinks", sources.name("cache.sinks"));
+  return names;
+}
+
+BenchCase make_case(const RunConfig& config, const Sources& sources, const ModelSpec& spec,
                     const std::vector<std::vector<int32_t>>& prompts, const std::string& policy,
                     const std::string& budget, int32_t output) {
   const auto batch = int32_t(prompts.size());
@@ -34,7 +43,7 @@ BenchCase make_case(const RunConfig& config, const ModelSpec& spec,
   c.batch = batch;
   c.prompt_len = int32_t(prompts.front().size());
   c.output_len = output;
-  c.cache = cache_choice(cache_of(config, policy, budget), Sources());
+  c.cache = cache_choice(cache_of(config, policy, budget), names_of(sources));
   c.shape = batch_shape(config.batch);
   c.shape.groups = std::min(config.batch.groups, batch);
   c.shape.rows_per_group = ceil_div(batch, c.shape.groups);
@@ -95,7 +104,7 @@ std::vector<BenchCase> bench_cases(const RunConfig& config, const Sources& sourc
         for (const std::string& policy : b.policy)
           for (const std::string& budget :
                policy == "full" ? std::vector<std::string>{""} : b.budget)
-            cases.push_back(make_case(config, spec, prompts, policy, budget, output));
+            cases.push_back(make_case(config, sources, spec, prompts, policy, budget, output));
       }
     }
   std::any_of(cases.begin(), cases.end(),

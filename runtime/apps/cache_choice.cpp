@@ -38,8 +38,12 @@ policy::Budget budget_of(const CacheConfig& cache, policy::Id policy, const std:
   if (wrong.empty()) return budget;
   const size_t colon = wrong.find(':');
   const std::string path = wrong.substr(0, colon);
-  fail(Fault::bad_config, "{}{}", sources.name(path == "budget" ? key : "cache." + path),
-       wrong.substr(colon));
+  fail(Fault::bad_config, "{}{}{}", sources.name(path == "budget" ? key : "cache." + path),
+       wrong.substr(colon),
+       sources.given("cache.policy")
+           ? ""
+           : fmt::format("; {} was not given, it may be one of {}", sources.name("cache.policy"),
+                         policy::policy_names()));
 }
 
 }  // namespace

@@ -50,23 +50,33 @@ std::string group_of(const Key& key) {
   return dot == key.path.npos ? "Options" : key.path.substr(0, dot);
 }
 
+// Notes what a flag was given; `called` is how the user spelled it.
+void give(Given& given, const Key& key, const std::string& called,
+          const std::vector<std::string>& texts) {
+  if (!given.emplace(&key, texts).second || (texts.size() > 1 && !key.repeatable))
+    fail(Fault::bad_config, "{}: given more than once", called);
+}
+
+CLI::callback_t taking(Given& given, const Key& key, const std::string& called) {
+  return [&given, &key, called](const CLI::results_t& texts) {
+    give(given, key, called, texts);
+    return true;
+  };
+}
+
 void add_flags(CLI::App& app, Command command, Given& given) {
   for (const Key& key : config_keys()) {
     if (!key.commands.has(command)) continue;
     CLI::Option* option = nullptr;
     if (key.value.empty()) {
       const auto set = [&given, &key](const char* value) {
-        return [&given, &key, value] { given[&key] = {value}; };
+        return [&given, &key, value] { give(given, key, key.flag, {value}); };
       };
       option = app.add_flag_callback(key.flag, set("true"), key.help);
       app.add_flag_callback("--no-" + key.flag.substr(2), set("false"))->group("");  // not listed
     } else {
-      const CLI::callback_t take = [&given, &key](const CLI::results_t& texts) {
-        given[&key] = texts;
-        return true;
-      };
-      option = app.add_option(key.flag, take, key.help)->option_text(key.value);
-      if (key.repeatable) option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      option = app.add_option(key.flag, taking(given, key, key.flag), key.help);
+      option->option_text(key.value)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     }
     option->group(group_of(key));
   }
@@ -75,13 +85,7 @@ void add_flags(CLI::App& app, Command command, Given& given) {
 // The model of `inspect` stands without a flag.
 void add_model_argument(CLI::App& app, Given& given) {
   for (const Key& key : config_keys())
-    if (key.path == "model") {
-      const CLI::callback_t take = [&given, &key](const CLI::results_t& texts) {
-        given[&key] = texts;
-        return true;
-      };
-      app.add_option("MODEL", take, key.help);
-    }
+    if (key.path == "model") app.add_option("MODEL", taking(given, key, "MODEL"), key.help);
 }
 
 [[noreturn]] void refuse_extra(const CLI::App& app, const std::string& extra) {
@@ -111,11 +115,17 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     CLI::App* sub = subs[c] = app.add_subcommand(std::string(name(Command(c))), kAbout[c].summary);
     add_flags(*sub, Command(c), given);
     if (Command(c) == Command::inspect) add_model_argument(*sub, given);
+    const CLI::callback_t take_config = [&config_file](const CLI::results_t& texts) {
+      if (texts.size() > 1) fail(Fault::bad_config, "--config: given more than once");
+      config_file = texts.front();
+      return true;
+    };
     if (Command(c) == Command::validate)
-      sub->add_option("CONFIG", config_file, "the file to check");
+      sub->add_option("CONFIG", take_config, "the file to check");
     else
-      sub->add_option("--config", config_file, "a file with the same words as keys; flags win")
-          ->option_text("FILE.json");
+      sub->add_option("--config", take_config, "a file with the same words as keys; flags win")
+          ->option_text("FILE.json")
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     sub->allow_extras();
     sub->footer(std::string("Example:\n  ") + kAbout[c].example);
   }
@@ -151,6 +161,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
         key.read(line.config, isa, "HYDRANT_ISA");
         line.sources.add("isa", "HYDRANT_ISA");
       }
+  for (const Key& key : config_keys())
+    if (key.commands.has(line.command)) line.sources.set_flag(key.path, key.flag);
   if (!config_file.empty()) read_config_file(config_file, line.config, line.sources);
   for (const auto& [key, texts] : given) read_flag(*key, texts, line.config, line.sources);
   return line;

@@ -16,20 +16,26 @@ class Rule {
  public:
   explicit Rule(std::string text) : text_(std::move(text)) {}
   const std::string& text() const { return text_; }
-  void require(bool holds, const Json& value, const std::string& where) const {
-    if (!holds) fail(Fault::bad_config, "{}: must be {}, not {}", where, text_, shown(value));
+  // `list`: what the value stands in.
+  void require(bool holds, const Json& value, const std::string& where,
+               const Json* list = nullptr) const {
+    if (!holds)
+      fail(Fault::bad_config, "{}: must be {}, not {}{}", where, text_, shown(value),
+           list ? " in " + shown(*list) : "");
   }
-  uint64_t integer(const Json& value, uint64_t low, uint64_t high, const std::string& where) const {
+  uint64_t integer(const Json& value, uint64_t low, uint64_t high, const std::string& where,
+                   const Json* list = nullptr) const {
     require(value.is_number_unsigned() || (value.is_number_integer() && value.get<int64_t>() >= 0),
-            value, where);
+            value, where, list);
     const auto number = value.get<uint64_t>();
-    require(number >= low && number <= high, value, where);
+    require(number >= low && number <= high, value, where, list);
     return number;
   }
-  std::string string(const Json& value, const std::string& where) const {
-    require(value.is_string(), value, where);
+  std::string string(const Json& value, const std::string& where,
+                     const Json* list = nullptr) const {
+    require(value.is_string(), value, where, list);
     std::string text = value.get<std::string>();
-    require(text.find('\0') == text.npos, value, where);
+    require(text.find('\0') == text.npos, value, where, list);
     return text;
   }
 
@@ -185,7 +191,7 @@ Key integers(Member<std::vector<int32_t>> member, uint64_t low, uint64_t high, b
   key.read = [=](RunConfig& c, const Json& j, const std::string& where) {
     rule.require(j.is_array() && (may_be_empty || !j.empty()), j, where);
     std::vector<int32_t> list;
-    for (const Json& e : j) list.push_back(int32_t(rule.integer(e, low, high, where)));
+    for (const Json& e : j) list.push_back(int32_t(rule.integer(e, low, high, where, &j)));
     member(c) = std::move(list);
   };
   key.write = [=](const RunConfig& c) -> Json { return value_of(member, c); };
@@ -202,8 +208,8 @@ Key texts(Member<std::vector<std::string>> member, const std::string& what, Fits
     rule.require(j.is_array() && (!commas || !j.empty()), j, where);
     std::vector<std::string> list;
     for (const Json& e : j) {
-      list.push_back(rule.string(e, where));
-      rule.require(fits(list.back()), e, where);
+      list.push_back(rule.string(e, where, &j));
+      rule.require(fits(list.back()), e, where, &j);
     }
     member(c) = std::move(list);
   };

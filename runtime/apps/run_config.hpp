@@ -72,21 +72,24 @@ struct RunConfig {
 };
 
 // Where each key that was given came from: path -> what a message calls it ("run.json: cache.heavy"
-// or "--heavy").
+// or "--heavy"). A key that was not given is missing from the file, if there is one, else from the
+// flags.
 class Sources {
  public:
   void add(const std::string& path, std::string called) { given_[path] = std::move(called); }
   void set_file(std::string name) { file_ = std::move(name); }
+  void set_flag(const std::string& path, std::string flag) { flags_[path] = std::move(flag); }
   bool given(const std::string& path) const { return given_.contains(path); }
-  // A key that was not given is missing from the file, if there is one.
   std::string name(const std::string& path) const {
-    const auto it = given_.find(path);
-    return it != given_.end() ? it->second : file_.empty() ? path : file_ + ": " + path;
+    if (const auto it = given_.find(path); it != given_.end()) return it->second;
+    if (!file_.empty()) return file_ + ": " + path;
+    const auto flag = flags_.find(path);
+    return flag != flags_.end() ? flag->second : path;
   }
   const std::map<std::string, std::string>& all() const { return given_; }
 
  private:
-  std::map<std::string, std::string> given_;
+  std::map<std::string, std::string> given_, flags_;
   std::string file_;
 };
 

@@ -123,9 +123,9 @@ TEST_CASE("what cannot be is named with its key") {
       {Id::sinks, {.heavy = 3, .recent = 3}, "heavy:", "it has sinks, recent"},
       {Id::sinks, {.sinks = 4}, "budget:", "missing"},
       {Id::sinks, {.sinks = 0, .recent = 0}, "recent:", "at least one slot"},
-      {Id::h2o, {}, "budget:", "'h2o' needs it, or sinks, heavy, recent"},
-      {Id::h2o, {.heavy = 4}, "budget:", "missing"},
-      {Id::h2o, {.recent = 4}, "budget:", "missing"},
+      {Id::h2o, {}, "budget:", "'h2o' needs it, or heavy and recent"},
+      {Id::h2o, {.heavy = 4}, "budget:", "needs it, or recent"},
+      {Id::h2o, {.recent = 4}, "budget:", "needs it, or heavy"},
       {Id::h2o, {.heavy = 0, .recent = 0}, "recent:", "at least one slot"},
       {Id::h2o, {.heavy = -1, .recent = 4}, "heavy:", "is -1"},
       {Id::h2o, {.sinks = -7, .heavy = 1, .recent = 4}, "sinks:", "is -7"},
@@ -135,7 +135,7 @@ TEST_CASE("what cannot be is named with its key") {
       {Id::h2o, {.total = amount("7"), .sinks = 8}, "budget:", "7 slots cannot hold the 8"},
       {Id::h2o, {.total = amount("7"), .heavy = 1, .recent = 1}, "budget:", "beside all"},
       {Id::h2o_promote, {.heavy = 0, .recent = 0}, "recent:", "at least one slot"},
-      {Id::tova, {.recent = 4}, "budget:", "missing"},
+      {Id::tova, {.recent = 4}, "budget:", "needs it, or heavy"},
       {Id::tova, {.heavy = 0, .recent = 0}, "recent:", "at least one slot"},
   };
   for (const Case& c : cases) {
