@@ -166,7 +166,7 @@ int run_generate(const RunConfig& config, const Sources& sources) {
   log::info("{}", figures_line(end.figures, int64_t(job.requests.size()),
                                full_kv_bytes(generator, job.requests, shape)));
   if (end.interrupted) {
-    log::warning("interrupted; finished rows are kept");
+    log::warning("interrupted; {}", kept_after_interrupt(config));
     return kInterrupted;
   }
   if (writer.failed() > 0) log::warning("{}", failure_line(job.lines, writer.failed()));

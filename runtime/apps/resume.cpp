@@ -112,6 +112,12 @@ Json row_config(const RunConfig& config, Command command) {
   return document;
 }
 
+std::string kept_after_interrupt(const RunConfig& config) {
+  const bool resumes = !config.output.empty() && !config.prompt;
+  return fmt::format("finished rows are kept{}",
+                     resumes ? ", the same command with --resume runs the others" : "");
+}
+
 void leave_out_finished(Job& job, const RunConfig& config, const Sources& sources,
                         Command command) {
   std::error_code absent;  // then nothing is finished; special files hold nothing

@@ -11,6 +11,9 @@ namespace hydrant {
 // job that was resumed has the rows of one that was not.
 nlohmann::json row_config(const RunConfig& config, Command command);
 
+// For the last line of an interrupted job.
+std::string kept_after_interrupt(const RunConfig& config);
+
 // Takes the requests out of the job whose rows are in config.output already. What is left there are
 // whole rows without an error: a last line that was cut short and rows that failed are removed, to
 // be tried again. Throws bad_config, and leaves the file as it is, when it holds something else: a

@@ -62,7 +62,10 @@ JobEnd run_scoring(const RunConfig& config, const Model& model,
   JobEnd end = run_job(generator, requests, std::move(listener));
   log::info("{}", figures_line(end.figures, int64_t(requests.size()),
                                full_kv_bytes(generator, requests, shape)));
-  if (end.interrupted) log::warning("interrupted; finished rows are kept");
+  if (end.interrupted)
+    log::warning("interrupted; {}", config.perplexity.empty()
+                                        ? kept_after_interrupt(config)
+                                        : "the text was not judged to its end");
   return end;
 }
 

@@ -124,7 +124,7 @@ TEST_CASE("Ctrl-C ends a run at its next step and keeps what is finished") {
   process.interrupt();
   const Outcome o = process.wait();
   CHECK(o.code == 130);
-  CHECK_THAT(o.err, Catch::Contains("interrupted"));
+  CHECK_THAT(o.err, Catch::Contains("interrupted; finished rows are kept, the same command with"));
   const auto rows = json_lines(read_text(out));
   REQUIRE(rows.size() == 1);
   CHECK(rows[0]["id"] == "short");
