@@ -1,6 +1,7 @@
 #include "runtime/apps/command_line.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
@@ -88,6 +89,21 @@ void add_model_argument(CLI::App& app, Given& given) {
     if (key.path == "model") app.add_option("MODEL", taking(given, key, "MODEL"), key.help);
 }
 
+// In the order that the parser wants: the last first. "--flag=" gives an empty value; the parser
+// would take the next word for it.
+std::vector<std::string> words_of(int argc, const char* const* argv) {
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; i++) {
+    words.push_back(argv[i]);
+    std::string& word = words.back();
+    if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
+    word.pop_back();
+    words.push_back("");
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 [[noreturn]] void refuse_extra(const CLI::App& app, const std::string& extra) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options())
@@ -95,7 +111,7 @@ void add_model_argument(CLI::App& app, Given& given) {
   for (const CLI::App* sub : app.get_subcommands({})) known.push_back(sub->get_name());
   const std::string word = extra.substr(0, extra.find('='));
   fail(Fault::bad_config, "{}: unknown {}{}; 'hydrant {}--help' lists what there is", word,
-       extra.front() == '-' ? "flag" : "argument", suggestion(word, known),
+       extra.starts_with('-') ? "flag" : "argument", suggestion(word, known),
        app.get_parent() ? app.get_name() + " " : "");
 }
 
@@ -132,12 +148,15 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 
   CommandLine line;
   try {
-    app.parse(argc, argv);
+    app.parse(words_of(argc, argv));
   } catch (const CLI::Success& e) {
     std::ostringstream text;
     line.exit = app.exit(e, text, text);
     Output("").write(text.str());
     return line;
+  } catch (const CLI::ArgumentMismatch& e) {
+    const std::string what = e.what();
+    fail(Fault::bad_config, "{}: its value is missing", what.substr(0, what.find(':')));
   } catch (const CLI::ParseError& e) {
     fail(Fault::bad_config, "{}", e.what());
   }

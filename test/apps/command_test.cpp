@@ -50,6 +50,9 @@ TEST_CASE("an empty prompt is its BOS alone, on every way in") {
                                  "--max-new-tokens", "6", "--ignore-eos"});
   CHECK(o.code == 0);
   CHECK(o.out == row["text"].get<std::string>() + "\n");
+  const Outcome equals = hydrant_run(
+      {"generate", "--model", t.model.path(), "--prompt=", "--max-new-tokens=6", "--ignore-eos"});
+  CHECK(equals.out == o.out);
 }
 
 TEST_CASE("a prompt's text streams to standard output, the figures to standard error") {

@@ -14,7 +14,10 @@ TEST_CASE("typing mistakes are refused with the nearest word") {
   check_refused(hydrant_run({}), 2, "a command is needed");
   check_refused(hydrant_run({"genrate"}), 2, "did you mean 'generate'");
   check_refused(hydrant_run({"generate", "--modle", "x"}), 2, "did you mean '--model'");
-  check_refused(hydrant_run({"generate", "--model"}), 2, "--model");
+  check_refused(hydrant_run({"generate", "--model"}), 2, "--model: its value is missing");
+  check_refused(hydrant_run({"generate", "--model=", "--prompt", "a"}), 2, "--model: must be");
+  check_refused(hydrant_run({"generate", "--quiet="}), 2, "unknown argument");
+  check_refused(hydrant_run({""}), 2, "unknown argument");
   check_refused(hydrant_run({"generate", "--model", "x"}), 2, "--prompt");
   check_refused(hydrant_run({"generate", "--prompt", "x"}), 2, "--model");
   check_refused(hydrant_run({"generate", "--model", "x", "--prompt", "a", "--prompts", "b"}), 2,
