@@ -18,6 +18,7 @@ struct VecProbe {
   void (*reduce)(const float* a, float* sum, float* most);
   void (*to_bf16)(const float* a, uint16_t* stored, float* loaded);
   void (*to_f16)(const float* a, uint16_t* stored, float* loaded);
+  void (*load_f16)(const uint16_t* a, float* out);
   // out = sum + the dots of 16 pairs of bf16 with one pair
   void (*dot)(const float* sum, const uint16_t* pairs, float even, float odd, float* out);
 };

@@ -28,6 +28,7 @@ const VecProbe kVecProbe{
       store_as<DType::f16>(stored, load(a));
       store(loaded, load_as<DType::f16>(stored));
     },
+    [](const uint16_t* a, float* out) { store(out, load_as<DType::f16>(a)); },
     [](const float* sum, const uint16_t* pairs, float even, float odd, float* out) {
       store(out, dot(load(sum), load_pairs(pairs), broadcast(make_pair(even, odd))));
     },

@@ -122,6 +122,56 @@ TEST_CASE("fma rounds once on every path") {
   });
 }
 
+// Operands of few bits and near magnitudes: sums that are the middle of two floats, or would be if
+// they were rounded to 53 bits first, or lie among the subnormals, are as frequent as others.
+TEST_CASE("fma decides the middle between two floats by all bits of the sum, subnormals too") {
+  std::mt19937 g(2);
+  const auto sign = [&] { return g() % 2 == 0 ? 1.0f : -1.0f; };
+  // 1 with up to two more bits set
+  const auto few_bits = [&] {
+    return sign() *
+           (1 + std::ldexp(1.0f, -1 - int(g() % 24)) + std::ldexp(1.0f, -1 - int(g() % 24)));
+  };
+  const float extremes[] = {0.0f,
+                            -0.0f,
+                            kInf,
+                            -kInf,
+                            kNan,
+                            0x1p-149f,
+                            -0x1p-149f,
+                            0x1p-126f,
+                            0x1.fffffcp-127f,
+                            std::numeric_limits<float>::max(),
+                            1};
+  int middles = 0, subnormals = 0;
+  for (int i = 0; i < 200000; i++) {
+    Row a, b, c;
+    const int scale = i % 4 == 1 ? -150 - int(g() % 4) : i % 4 == 2 ? 126 : int(g() % 20) - 10;
+    for (size_t j = 0; j < 16; j++) {
+      a[j] = std::ldexp(few_bits(), scale / 2);
+      b[j] = std::ldexp(few_bits(), scale - scale / 2);
+      c[j] = std::ldexp(few_bits(), scale + int(g() % 57) - 28);
+      if (i % 4 == 3) {
+        float* const operands[] = {&a[j], &b[j], &c[j]};
+        *operands[g() % 3] = extremes[g() % std::size(extremes)];
+        *operands[g() % 3] = std::bit_cast<float>(uint32_t(g()));
+      }
+      const float exact = std::fma(a[j], b[j], c[j]);
+      middles += float(double(a[j]) * b[j] + c[j]) != exact && std::isfinite(exact);
+      subnormals += std::fpclassify(exact) == FP_SUBNORMAL;
+    }
+    on_every_path([&](const VecProbe& probe) {
+      Row y;
+      probe.fma(a.data(), b.data(), c.data(), y.data());
+      for (size_t j = 0; j < 16; j++)
+        if (!same(y[j], std::fma(a[j], b[j], c[j])))
+          FAIL(a[j] << " * " << b[j] << " + " << c[j] << " is " << y[j]);
+    });
+  }
+  CHECK(middles > 100);  // of two roundings; without them the test would show nothing
+  CHECK(subnormals > 1000);
+}
+
 TEST_CASE("comparisons, extremes and rounding") {
   const Row a{1, -0.0f, kNan, 2.5f, kInf, -kInf, 3.5f, -2.5f, 0.49999997f, 7, 7, 7, 7, 1, 2, 3};
   const Row b{2, 0.0f, 1, kNan, 5, kInf, 3.5f, 2.5f, 0, 8, 6, 7, -7, 1, 1, 4};
@@ -200,6 +250,18 @@ TEST_CASE("16-bit stores round as the plain conversions do, loads are exact") {
           FAIL("f16 " << a[j] << " " << h[j]);
     });
   }
+}
+
+TEST_CASE("every f16 is read exactly") {
+  for (uint32_t first = 0; first < 0x10000; first += 16)
+    on_every_path([&](const VecProbe& probe) {
+      std::array<uint16_t, 16> h;
+      for (size_t j = 0; j < 16; j++) h[j] = uint16_t(first + j);
+      Row y;
+      probe.load_f16(h.data(), y.data());
+      for (size_t j = 0; j < 16; j++)
+        if (!same(y[j], f16_to_f32(h[j]))) FAIL("f16 " << h[j] << " is " << y[j]);
+    });
 }
 
 TEST_CASE("the dot of a bf16 pair is two fused steps, odd element first") {

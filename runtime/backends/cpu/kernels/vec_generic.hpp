@@ -119,15 +119,44 @@ inline __m128d fma_to_odd(__m128d a, __m128d b, __m128d c) {
       _mm_and_si128(_mm_and_si128(inexact, finite), _mm_sub_epi64(_mm_setzero_si128(), even));
   return _mm_castsi128_pd(_mm_add_epi64(bits, _mm_and_si128(step, moves)));
 }
-// a * b + c rounded once, on machines without the instruction too: every path gives the same bits
-inline Lanes fma(Lanes a, Lanes b, Lanes c) {
+inline __m128d low_doubles(__m128 v) { return _mm_cvtps_pd(v); }
+inline __m128d high_doubles(__m128 v) { return _mm_cvtps_pd(_mm_movehl_ps(v, v)); }
+inline __m128 to_floats(__m128d low, __m128d high) {
+  return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
+}
+[[gnu::noinline]] inline Lanes fma_through_odd(Lanes a, Lanes b, Lanes c) {
   return each_part([&](int i) {
-    const auto high = [](__m128 v) { return _mm_cvtps_pd(_mm_movehl_ps(v, v)); };
-    const __m128 low_half =
-        _mm_cvtpd_ps(fma_to_odd(_mm_cvtps_pd(a.v[i]), _mm_cvtps_pd(b.v[i]), _mm_cvtps_pd(c.v[i])));
-    const __m128 high_half = _mm_cvtpd_ps(fma_to_odd(high(a.v[i]), high(b.v[i]), high(c.v[i])));
-    return _mm_movelh_ps(low_half, high_half);
+    return to_floats(fma_to_odd(low_doubles(a.v[i]), low_doubles(b.v[i]), low_doubles(c.v[i])),
+                     fma_to_odd(high_doubles(a.v[i]), high_doubles(b.v[i]), high_doubles(c.v[i])));
   });
+}
+// a * b + c rounded once, on machines without the instruction too: every path gives the same bits.
+// Rounding the sum to double first does harm only where that makes it the middle between two
+// floats, which is rare: then the way is the long one. The middles between two normal floats end
+// in the bits 1, 28 zeros; those around the subnormals lie elsewhere, so results up to the least
+// normal are all suspect. (Zero is not: sums that small are exact in double.)
+inline Lanes fma(Lanes a, Lanes b, Lanes c) {
+  __m128i middles = _mm_setzero_si128(), least = _mm_set1_epi32(-1);
+  const Lanes result = each_part([&](int i) {
+    const __m128d low =
+        _mm_add_pd(_mm_mul_pd(low_doubles(a.v[i]), low_doubles(b.v[i])), low_doubles(c.v[i]));
+    const __m128d high =
+        _mm_add_pd(_mm_mul_pd(high_doubles(a.v[i]), high_doubles(b.v[i])), high_doubles(c.v[i]));
+    const __m128 rounded = to_floats(low, high);
+    const __m128i ends = _mm_castps_si128(
+        _mm_shuffle_ps(_mm_castpd_ps(low), _mm_castpd_ps(high), _MM_SHUFFLE(2, 0, 2, 0)));
+    middles = _mm_or_si128(
+        middles, _mm_cmpeq_epi32(_mm_slli_epi32(ends, 3), _mm_set1_epi32(int(0x80000000))));
+    const __m128i bits = _mm_castps_si128(rounded), twice = _mm_add_epi32(bits, bits);  // no sign
+    least = _mm_min_epu32(least, _mm_sub_epi32(twice, _mm_set1_epi32(1)));  // zero is the largest
+    return rounded;
+  });
+  const __m128i normal = _mm_set1_epi32(2 << 23);  // twice the bits of the least normal float
+  const __m128i suspect =
+      _mm_or_si128(middles, _mm_cmpeq_epi32(_mm_min_epu32(least, normal), least));
+  if (_mm_testz_si128(suspect, suspect)) [[likely]]
+    return result;
+  return fma_through_odd(a, b, c);
 }
 // a * 2^n for whole n in [-125, 128] and results that are not subnormal
 inline Lanes times_power_of_two(Lanes a, Lanes n) {
@@ -185,19 +214,38 @@ inline Lanes load_bf16(const void* p) {
     return _mm_castsi128_ps(i % 2 == 0 ? _mm_unpacklo_epi16(none, v) : _mm_unpackhi_epi16(none, v));
   });
 }
+inline __m128i round_to_bf16(__m128 a) {  // in the low halves
+  const __m128i u = _mm_castps_si128(a), high = _mm_srli_epi32(u, 16);
+  const __m128i odd = _mm_and_si128(high, _mm_set1_epi32(1));
+  const __m128i up = _mm_add_epi32(u, _mm_add_epi32(odd, _mm_set1_epi32(0x7fff)));
+  const __m128i nan = _mm_castps_si128(_mm_cmpunord_ps(a, a));
+  return _mm_blendv_epi8(_mm_srli_epi32(up, 16), _mm_or_si128(high, _mm_set1_epi32(0x40)), nan);
+}
 inline void store_bf16(void* p, Lanes a) {
-  float f[16];
-  uint16_t h[16];
-  store(f, a);
-  for (int i = 0; i < 16; i++) h[i] = f32_to_bf16(f[i]);
-  memcpy(p, h, sizeof h);
+  auto* h = static_cast<__m128i*>(p);
+  for (int i = 0; i < 2; i++)
+    _mm_storeu_si128(h + i,
+                     _mm_packus_epi32(round_to_bf16(a.v[2 * i]), round_to_bf16(a.v[2 * i + 1])));
+}
+inline __m128 widen_f16(__m128i h) {  // from the high halves
+  const __m128i sign = _mm_and_si128(h, _mm_set1_epi32(int(0x80000000)));
+  const __m128i magnitude = _mm_srli_epi32(_mm_xor_si128(h, sign), 3);  // the exponent in its place
+  const __m128i normal = _mm_add_epi32(magnitude, _mm_set1_epi32(112 << 23));  // and of f32's bias
+  const __m128i one = _mm_set1_epi32(113 << 23);  // the least normal: its place in a subnormal
+  const __m128 subnormal =
+      _mm_sub_ps(_mm_castsi128_ps(_mm_add_epi32(magnitude, one)), _mm_castsi128_ps(one));
+  const __m128i small = _mm_cmplt_epi32(magnitude, _mm_set1_epi32(1 << 23));
+  const __m128i infinite = _mm_cmpgt_epi32(magnitude, _mm_set1_epi32((31 << 23) - 1));
+  const __m128i top = _mm_and_si128(infinite, _mm_set1_epi32(255 << 23));
+  const __m128 value = _mm_blendv_ps(_mm_castsi128_ps(normal), subnormal, _mm_castsi128_ps(small));
+  return _mm_or_ps(value, _mm_castsi128_ps(_mm_or_si128(sign, top)));
 }
 inline Lanes load_f16(const void* p) {
-  float f[16];
-  uint16_t h[16];
-  memcpy(h, p, sizeof h);
-  for (int i = 0; i < 16; i++) f[i] = f16_to_f32(h[i]);
-  return load(f);
+  const auto* h = static_cast<const __m128i*>(p);
+  return each_part([&](int i) {
+    const __m128i v = _mm_loadu_si128(h + i / 2), none = _mm_setzero_si128();
+    return widen_f16(i % 2 == 0 ? _mm_unpacklo_epi16(none, v) : _mm_unpackhi_epi16(none, v));
+  });
 }
 inline void store_f16(void* p, Lanes a) {
   float f[16];
