@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <new>
+#include <span>
 
 #include "runtime/backends/cpu/kernels/intrinsics.hpp"
 #include "runtime/backends/cpu/kernels/linear_paths.hpp"
@@ -44,18 +45,31 @@ size_t tile_bytes(const LinearPath& path, Activations kind, int64_t k, int rows)
   return align_up(row * size_t(rows), size_t{64});
 }
 
-// Calls each(tile) for every tile; returns the bytes of all.
+// Members that have this many rows each take rows of their own and all panels: they pack what they
+// multiply, wait for nobody, and find x and leave y in their own cache. With fewer rows the panels
+// are split, so that each is read once.
+constexpr int64_t kRowsOfTheirOwn = 64;
+
+bool splits_rows(int threads, int64_t t) { return threads > 1 && t >= kRowsOfTheirOwn * threads; }
+
+// Where a member's rows begin; ThreadPool::split() splits the same way.
+int64_t first_row(int64_t t, int member, int members) { return t * member / members; }
+
+// Calls each(tile) for every tile of rows cut into `ranges`; returns the bytes of all.
 template <class Each>
-size_t cut_tiles(const LinearPath& path, Activations kind, int64_t t, int64_t k, const Each& each) {
+size_t cut_tiles(const LinearPath& path, Activations kind, int64_t t, int64_t k, int ranges,
+                 const Each& each) {
   const LinearShapes& shapes = path.shapes[size_t(kind)];
   size_t offset = 0;
-  for (int64_t first = 0; first < t;) {
-    const int shape = pick_shape(shapes, t - first);
-    const int rows = int(std::min<int64_t>(shapes.rows[shape], t - first));
-    each(LinearTile{first, rows, shape, offset});
-    offset += tile_bytes(path, kind, k, shapes.rows[shape]);
-    first += rows;
-  }
+  int64_t first = 0;
+  for (int range = 1; range <= ranges; range++)
+    for (const int64_t end = first_row(t, range, ranges); first < end;) {
+      const int shape = pick_shape(shapes, end - first);
+      const int rows = int(std::min<int64_t>(shapes.rows[shape], end - first));
+      each(LinearTile{first, rows, shape, offset});
+      offset += tile_bytes(path, kind, k, shapes.rows[shape]);
+      first += rows;
+    }
   return offset;
 }
 
@@ -82,11 +96,17 @@ class Product {
 
  private:
   void pack(size_t kind, const LinearTile& tile, int64_t begin, int64_t end, std::byte* to) const;
-  void pack_all(std::byte* to) const;
+  // Of the rows [first, last), which begin and end with a tile.
+  struct Rows {
+    int64_t first, last;
+  };
+  std::span<const LinearTile> tiles_of(size_t kind, const Rows& rows) const;
+  void pack_all(const Rows& rows, std::byte* to) const;
   void pack_together(std::byte* to);
   void prefetch_first(int member) const;
-  void multiply(const std::byte* x, int member) const;
-  void multiply_panels(const std::byte* x, const Part& part, int64_t begin, int64_t end) const;
+  void multiply(const std::byte* x, const Rows& rows, int64_t begin, int64_t end) const;
+  void multiply_panels(const std::byte* x, const Part& part, const Rows& rows, int64_t begin,
+                       int64_t end) const;
   int64_t border(int member) const;
 
   ThreadPool& pool_;
@@ -129,8 +149,8 @@ Product::Product(ThreadPool& pool, const LinearPath& path, const LinearArgs& arg
     auto& tiles = scratch.tiles[size_t(kind)];
     tiles.clear();
     kind_offset_[size_t(kind)] = x_bytes_;
-    x_bytes_ +=
-        cut_tiles(path, kind, t_, k_, [&](const LinearTile& tile) { tiles.push_back(tile); });
+    x_bytes_ += cut_tiles(path, kind, t_, k_, splits_rows(pool.size(), t_) ? pool.size() : 1,
+                          [&](const LinearTile& tile) { tiles.push_back(tile); });
   }
 }
 
@@ -143,10 +163,19 @@ void Product::pack(size_t kind, const LinearTile& tile, int64_t begin, int64_t e
                    shape, to + kind_offset_[kind] + tile.offset + skip);
 }
 
-void Product::pack_all(std::byte* to) const {
+std::span<const LinearTile> Product::tiles_of(size_t kind, const Rows& rows) const {
+  const auto& tiles = scratch_.tiles[kind];
+  const auto at = [&](int64_t row) {
+    return std::partition_point(tiles.begin(), tiles.end(),
+                                [row](const LinearTile& tile) { return tile.first < row; });
+  };
+  return {at(rows.first), at(rows.last)};
+}
+
+void Product::pack_all(const Rows& rows, std::byte* to) const {
   for (size_t kind = 0; kind < kKinds; kind++)
     if (used_[kind])
-      for (const LinearTile& tile : scratch_.tiles[kind]) pack(kind, tile, 0, k_, to);
+      for (const LinearTile& tile : tiles_of(kind, rows)) pack(kind, tile, 0, k_, to);
 }
 
 // Few tiles are cut along k, so that every member has some pieces.
@@ -198,11 +227,11 @@ void Product::prefetch_first(int member) const {
 // Panels outside, tiles inside: a group of panels stays in the L2 cache while x streams past it.
 constexpr int64_t kGroupBytes = 320 << 10;
 
-void Product::multiply_panels(const std::byte* x, const Part& part, int64_t begin,
+void Product::multiply_panels(const std::byte* x, const Part& part, const Rows& rows, int64_t begin,
                               int64_t end) const {
   const Weight& w = *part.weight;
   const auto kind = size_t(w.activations);
-  const auto& tiles = scratch_.tiles[kind];
+  const std::span<const LinearTile> tiles = tiles_of(kind, rows);
   const int64_t group =
       tiles.size() == 1
           ? kMostTilePanels
@@ -224,29 +253,38 @@ void Product::multiply_panels(const std::byte* x, const Part& part, int64_t begi
   }
 }
 
-void Product::multiply(const std::byte* x, int member) const {
-  const int64_t begin = border(member), end = border(member + 1);
+void Product::multiply(const std::byte* x, const Rows& rows, int64_t begin, int64_t end) const {
   for (size_t p = 0; p < part_count_; p++) {
     const Part& part = parts_[p];
-    multiply_panels(x, part, std::max<int64_t>(begin - part.first_panel, 0),
+    multiply_panels(x, part, rows, std::max<int64_t>(begin - part.first_panel, 0),
                     std::min(end - part.first_panel, part.panels));
   }
 }
 
 void Product::run() {
-  if (packs_privately(pool_.size(), t_, k_)) {
-    std::byte* x = scratch_.reserve(x_bytes_ * size_t(pool_.size()));
+  const Rows all{0, t_};
+  const int members = pool_.size();
+  if (packs_privately(members, t_, k_)) {
+    std::byte* x = scratch_.reserve(x_bytes_ * size_t(members));
     pool_.run([&](int member) {
       std::byte* own = x + x_bytes_ * size_t(member);
       prefetch_first(member);
-      pack_all(own);
-      multiply(own, member);
+      pack_all(all, own);
+      multiply(own, all, border(member), border(member + 1));
     });
     return;
   }
   std::byte* x = scratch_.reserve(x_bytes_);
+  if (splits_rows(members, t_)) {
+    pool_.run([&](int member) {
+      const Rows own{first_row(t_, member, members), first_row(t_, member + 1, members)};
+      pack_all(own, x);
+      multiply(x, own, 0, panels_);
+    });
+    return;
+  }
   pack_together(x);
-  pool_.run([&](int member) { multiply(x, member); });
+  pool_.run([&](int member) { multiply(x, all, border(member), border(member + 1)); });
 }
 
 }  // namespace
@@ -265,8 +303,11 @@ std::byte* LinearScratch::reserve(size_t bytes) {
 }
 
 size_t linear_scratch_bytes(Isa isa, int threads, int64_t t, int64_t k, Activations activations) {
-  const size_t copy = cut_tiles(linear_path(isa), activations, t, k, [](const LinearTile&) {});
-  return packs_privately(threads, t, k) ? copy * size_t(threads) : copy;
+  const auto copy = [&](int ranges) {
+    return cut_tiles(linear_path(isa), activations, t, k, ranges, [](const LinearTile&) {});
+  };
+  if (packs_privately(threads, t, k)) return copy(1) * size_t(threads);
+  return copy(splits_rows(threads, t) ? threads : 1);
 }
 
 void linear(ThreadPool& pool, Isa isa, const LinearArgs& args, LinearScratch& scratch) {
