@@ -8,6 +8,7 @@
 
 #include "runtime/backends/cpu/kernels/intrinsics.hpp"
 #include "runtime/backends/cpu/kernels/linear_paths.hpp"
+#include "runtime/backends/cpu/kernels/linear_tiles.hpp"
 #include "runtime/base/error.hpp"
 
 namespace hydrant::cpu {
@@ -30,47 +31,17 @@ const LinearPath& linear_path(Isa isa) {
   fail(Fault::internal, "no such instruction path");
 }
 
-// Index of the shape to cut next from `left` rows: the smallest that takes them all, else the
-// largest, but two equal tiles where they are enough (a small last tile is slow).
-int pick_shape(const LinearShapes& shapes, int64_t left) {
-  int last = 0;
-  while (last < 5 && shapes.rows[last + 1] != 0) last++;
-  for (int i = 0; i <= last; i++)
-    if (left <= shapes.rows[i]) return i;
-  return last > 0 && left <= 2 * shapes.rows[last - 1] ? last - 1 : last;
-}
-
-size_t tile_bytes(const LinearPath& path, Activations kind, int64_t k, int rows) {
-  const size_t row = path.row_bytes_per_block[size_t(kind)] * size_t(ceil_div(k, kBlock));
-  return align_up(row * size_t(rows), size_t{64});
-}
-
 // Members that have this many rows each take rows of their own and all panels: they pack what they
 // multiply, wait for nobody, and find x and leave y in their own cache. With fewer rows the panels
-// are split, so that each is read once.
-constexpr int64_t kRowsOfTheirOwn = 64;
+// are split, so that each is read once; that matters less where all of them stay in a shared cache.
+constexpr int64_t kRowsOfTheirOwn = 64, kFewRowsOfTheirOwn = 8;
+constexpr size_t kCached = size_t{4} << 20;
 
-bool splits_rows(int threads, int64_t t) { return threads > 1 && t >= kRowsOfTheirOwn * threads; }
-
-// Where a member's rows begin; ThreadPool::split() splits the same way.
-int64_t first_row(int64_t t, int member, int members) { return t * member / members; }
-
-// Calls each(tile) for every tile of rows cut into `ranges`; returns the bytes of all.
-template <class Each>
-size_t cut_tiles(const LinearPath& path, Activations kind, int64_t t, int64_t k, int ranges,
-                 const Each& each) {
-  const LinearShapes& shapes = path.shapes[size_t(kind)];
-  size_t offset = 0;
-  int64_t first = 0;
-  for (int range = 1; range <= ranges; range++)
-    for (const int64_t end = first_row(t, range, ranges); first < end;) {
-      const int shape = pick_shape(shapes, end - first);
-      const int rows = int(std::min<int64_t>(shapes.rows[shape], end - first));
-      each(LinearTile{first, rows, shape, offset});
-      offset += tile_bytes(path, kind, k, shapes.rows[shape]);
-      first += rows;
-    }
-  return offset;
+bool may_split_rows(int threads, int64_t t) {
+  return threads > 1 && t >= kFewRowsOfTheirOwn * threads;
+}
+bool splits_rows(int threads, int64_t t, size_t weight_bytes) {
+  return may_split_rows(threads, t) && (t >= kRowsOfTheirOwn * threads || weight_bytes <= kCached);
 }
 
 // Up to this many elements of x every thread packs all of them for itself: that costs less than
@@ -118,6 +89,7 @@ class Product {
   size_t part_count_ = 0;
   int64_t panels_ = 0, columns_ = 0;
   bool used_[kKinds] = {};
+  bool own_rows_ = false;
   size_t kind_offset_[kKinds] = {};
   size_t x_bytes_ = 0;  // of one packed copy of x
 };
@@ -130,6 +102,7 @@ Product::Product(ThreadPool& pool, const LinearPath& path, const LinearArgs& arg
       scratch_(scratch),
       t_(args.in.shape[0]),
       k_(args.in.shape[1]) {
+  size_t weight_bytes = 0;
   for (const Weight& w : args.parts) {
     if (!w) break;
     Part& part = parts_[part_count_++];
@@ -141,16 +114,17 @@ Product::Product(ThreadPool& pool, const LinearPath& path, const LinearArgs& arg
              int(w.activations));
     }
     panels_ += part.panels;
+    weight_bytes += size_t(part.panels) * w.panel_bytes;
     columns_ += w.n;
     used_[size_t(w.activations)] = true;
   }
+  own_rows_ = splits_rows(pool.size(), t_, weight_bytes);
   for (const Activations kind : kEveryKind) {
     if (!used_[size_t(kind)]) continue;
     auto& tiles = scratch.tiles[size_t(kind)];
     tiles.clear();
     kind_offset_[size_t(kind)] = x_bytes_;
-    x_bytes_ += cut_tiles(path, kind, t_, k_, splits_rows(pool.size(), t_) ? pool.size() : 1,
-                          [&](const LinearTile& tile) { tiles.push_back(tile); });
+    x_bytes_ += cut_tiles(path, kind, t_, k_, own_rows_ ? pool.size() : 1, &tiles);
   }
 }
 
@@ -275,7 +249,7 @@ void Product::run() {
     return;
   }
   std::byte* x = scratch_.reserve(x_bytes_);
-  if (splits_rows(members, t_)) {
+  if (own_rows_) {
     pool_.run([&](int member) {
       const Rows own{first_row(t_, member, members), first_row(t_, member + 1, members)};
       pack_all(own, x);
@@ -304,10 +278,10 @@ std::byte* LinearScratch::reserve(size_t bytes) {
 
 size_t linear_scratch_bytes(Isa isa, int threads, int64_t t, int64_t k, Activations activations) {
   const auto copy = [&](int ranges) {
-    return cut_tiles(linear_path(isa), activations, t, k, ranges, [](const LinearTile&) {});
+    return cut_tiles(linear_path(isa), activations, t, k, ranges, nullptr);
   };
   if (packs_privately(threads, t, k)) return copy(1) * size_t(threads);
-  return copy(splits_rows(threads, t) ? threads : 1);
+  return may_split_rows(threads, t) ? std::max(copy(1), copy(threads)) : copy(1);
 }
 
 void linear(ThreadPool& pool, Isa isa, const LinearArgs& args, LinearScratch& scratch) {

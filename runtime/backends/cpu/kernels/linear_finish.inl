@@ -1,21 +1,23 @@
 // The last steps of every chain.
 
+// Rows outside: neighbouring panels fill whole stretches of a row, while the rows of a wide y may
+// all fall into one set of the cache.
 template <Activation after>
 void finish_tile_with(const LinearEnd& end, const float* sums, int shape, int count,
                       int64_t first_row, int rows, int64_t column, int64_t columns) {
-  for (int p = 0; p < count; p++, column += 16, sums += shape * 16) {
-    const int width = int(columns - column < 16 ? columns - column : 16);
-    const Lanes bias = end.bias ? load_first(end.bias + column, width) : zero();
-    for (int r = 0; r < rows; r++) {
-      const int64_t at = (first_row + r) * end.stride + column;
-      Lanes v = load(sums + r * 16);
-      if (end.bias) v = v + bias;
+  for (int r = 0; r < rows; r++) {
+    const int64_t row = (first_row + r) * end.stride;
+    for (int p = 0; p < count; p++) {
+      const int64_t at = column + p * 16;
+      const int width = int(columns - at < 16 ? columns - at : 16);
+      Lanes v = load(sums + (p * shape + r) * 16);
+      if (end.bias) v = v + load_first(end.bias + at, width);
       v = activate<after>(v);
-      if (end.residual) v = v + load_first(end.residual + at, width);
+      if (end.residual) v = v + load_first(end.residual + row + at, width);
       if (width == 16)
-        store(end.out + at, v);
+        store(end.out + row + at, v);
       else
-        store_first(end.out + at, v, width);
+        store_first(end.out + row + at, v, width);
     }
   }
 }
