@@ -1,10 +1,8 @@
 // GPT-NeoX and Pythia: partly rotated heads, attention and feed-forward side by side (or one after
 // the other).
-#include <algorithm>
-
 #include "models/registry.hpp"
-#include "runtime/base/error.hpp"
 #include "runtime/model/config_reader.hpp"
+#include "runtime/model/outline.hpp"
 #include "runtime/model/rope.hpp"
 #include "runtime/model/source_list.hpp"
 
@@ -26,7 +24,6 @@ constexpr Names kGguf{"token_embd", "blk.",   "attn_norm", "attn_qkv",    "attn_
 // What both kinds of description lead to.
 void finish(ModelSpec& spec, bool parallel) {
   spec.family = "gpt_neox";
-  spec.embedding = spec.hidden;
   BlockSpec& b = spec.block;
   b.kv_heads = b.heads;
   b.head_dim = spec.hidden / b.heads;
@@ -36,13 +33,9 @@ void finish(ModelSpec& spec, bool parallel) {
 
 ModelSpec describe_config(const ModelFiles& files) {
   const ConfigReader config(*files.config, files.description);
-  ModelSpec spec;
-  spec.vocab = config.integer("vocab_size", 1, kMostVocab);
-  spec.hidden = config.integer("hidden_size", 1, kMostWidth);
-  spec.layers = config.integer("num_hidden_layers", 1, kMostLayers);
+  ModelSpec spec = outline_of_config(config);
   spec.max_positions = config.integer("max_position_embeddings", 1, kMostPositions);
   spec.tied_head = config.flag_or("tie_word_embeddings", false);
-  spec.eos = config.ids_or("eos_token_id", {2});
   spec.bos = config.integer_or("bos_token_id", 0, 0, kMostVocab);
 
   BlockSpec& b = spec.block;
@@ -64,16 +57,7 @@ ModelSpec describe_config(const ModelFiles& files) {
 
 ModelSpec describe_gguf(const ModelFiles& files) {
   const ConfigReader config(*files.config, files.description, "", "gptneox.");
-  const StoredTensor* tokens = files.checkpoint.find("token_embd.weight");
-  if (!tokens) fail(Fault::bad_file, "{}: tensor token_embd.weight is missing", files.description);
-  ModelSpec spec;
-  spec.vocab = int32_t(std::min<int64_t>(tokens->rows, kMostVocab + int64_t{1}));
-  spec.hidden = config.integer("embedding_length", 1, kMostWidth);
-  spec.layers = config.integer("block_count", 1, kMostLayers);
-  spec.max_positions = config.integer("context_length", 1, kMostPositions);
-  spec.tied_head = !files.checkpoint.find("output.weight");
-  spec.eos = files.tokenizer.ends();
-  spec.bos = files.tokenizer.bos;
+  ModelSpec spec = outline_of_gguf(files, config);
 
   BlockSpec& b = spec.block;
   b.heads = config.integer("attention.head_count", 1, kMostHeads);
@@ -134,18 +118,9 @@ WeightSources gpt_neox_sources(const ModelSpec& spec, FileKind kind) {
   const Names& n = gguf ? kGguf : kHuggingFace;
   SourceList list(gguf ? std::vector<std::string>{""} : std::vector<std::string>{"gpt_neox.", ""},
                   {"rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias"});
-  const std::string head = std::string(n.head) + ".weight";
-  list.enter(0);
-  MatrixSource& tokens =
-      list.matrix(Matrix::tokens, std::string(n.tokens) + ".weight", spec.vocab, spec.hidden);
-  if (spec.tied_head) tokens.names.push_back(head);
-  for (int32_t i = 0; i < spec.layers; i++) {
-    list.enter(1 + i, std::string(n.layers) + std::to_string(i) + ".");
-    add_block(list, spec, n, kind);
-  }
-  list.enter(1 + spec.layers);
-  list.norm(spec.block, Vector::final_gain, Vector::final_bias, n.final_norm, spec.hidden);
-  if (!spec.tied_head) list.matrix(Matrix::head, "", spec.vocab, spec.hidden).names = {head};
+  list.embedding(spec, n.tokens, n.head);
+  list.layers(spec, n.layers, [&] { add_block(list, spec, n, kind); });
+  list.head(spec, n.final_norm, n.head);
   return list.take();
 }
 

@@ -4,6 +4,7 @@
 #include "models/registry.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/model/config_reader.hpp"
+#include "runtime/model/outline.hpp"
 #include "runtime/model/rope.hpp"
 #include "runtime/model/source_list.hpp"
 
@@ -25,7 +26,6 @@ constexpr Names kGguf{"token_embd", "blk.",        "attn_norm", "attn_q",   "att
 
 void describe_common(ModelSpec& spec) {
   spec.family = "llama";
-  spec.embedding = spec.hidden;
   spec.block.norm = NormKind::rms;
   spec.block.gated = true;
 }
@@ -36,13 +36,9 @@ ModelSpec describe_config(const ModelFiles& files) {
                         "num_local_experts", "attn_logit_softcapping", "final_logit_softcapping",
                         "no_rope_layers", "attention_multiplier", "residual_multiplier",
                         "embedding_multiplier", "logits_scaling"});
-  ModelSpec spec;
-  spec.vocab = config.integer("vocab_size", 1, kMostVocab);
-  spec.hidden = config.integer("hidden_size", 1, kMostWidth);
-  spec.layers = config.integer("num_hidden_layers", 1, kMostLayers);
+  ModelSpec spec = outline_of_config(config);
   spec.max_positions = config.integer_or("max_position_embeddings", 2048, 1, kMostPositions);
   spec.tied_head = config.flag_or("tie_word_embeddings", false);
-  spec.eos = config.ids_or("eos_token_id", {2});
   spec.bos = config.integer_or("bos_token_id", 1, 0, kMostVocab);
   describe_common(spec);
 
@@ -104,17 +100,7 @@ ModelSpec describe_gguf(const ModelFiles& files) {
                         "attn_logit_softcapping", "final_logit_softcapping", "attention.scale",
                         "attention.clamp_kqv", "logit_scale", "residual_scale", "embedding_scale"});
   const Checkpoint& tensors = files.checkpoint;
-  const StoredTensor* tokens = tensors.find("token_embd.weight");
-  if (!tokens) fail(Fault::bad_file, "{}: tensor token_embd.weight is missing", files.description);
-
-  ModelSpec spec;
-  spec.vocab = int32_t(std::min<int64_t>(tokens->rows, kMostVocab + int64_t{1}));
-  spec.hidden = config.integer("embedding_length", 1, kMostWidth);
-  spec.layers = config.integer("block_count", 1, kMostLayers);
-  spec.max_positions = config.integer("context_length", 1, kMostPositions);
-  spec.tied_head = !tensors.find("output.weight");
-  spec.eos = files.tokenizer.ends();
-  spec.bos = files.tokenizer.bos;
+  ModelSpec spec = outline_of_gguf(files, config);
   describe_common(spec);
 
   BlockSpec& b = spec.block;
@@ -177,18 +163,9 @@ WeightSources llama_sources(const ModelSpec& spec, FileKind kind) {
   const Names& n = gguf ? kGguf : kHuggingFace;
   SourceList list(gguf ? std::vector<std::string>{""} : std::vector<std::string>{"model.", ""},
                   {"rotary_emb.inv_freq", "rope_freqs.weight"});
-  const std::string head = std::string(n.head) + ".weight";
-  list.enter(0);
-  MatrixSource& tokens =
-      list.matrix(Matrix::tokens, std::string(n.tokens) + ".weight", spec.vocab, spec.hidden);
-  if (spec.tied_head) tokens.names.push_back(head);
-  for (int32_t i = 0; i < spec.layers; i++) {
-    list.enter(1 + i, std::string(n.layers) + std::to_string(i) + ".");
-    add_block(list, spec, n, gguf);
-  }
-  list.enter(1 + spec.layers);
-  list.norm(spec.block, Vector::final_gain, Vector::final_bias, n.final_norm, spec.hidden);
-  if (!spec.tied_head) list.matrix(Matrix::head, "", spec.vocab, spec.hidden).names = {head};
+  list.embedding(spec, n.tokens, n.head);
+  list.layers(spec, n.layers, [&] { add_block(list, spec, n, gguf); });
+  list.head(spec, n.final_norm, n.head);
   return list.take();
 }
 

@@ -1,6 +1,7 @@
 // OPT: learned places, layer norm before (or, in the 350m shape, behind) each half of a block.
 #include "models/registry.hpp"
 #include "runtime/model/config_reader.hpp"
+#include "runtime/model/outline.hpp"
 #include "runtime/model/source_list.hpp"
 
 namespace hydrant {
@@ -10,17 +11,13 @@ constexpr int32_t kPlaceOffset = 2;  // the first two rows of the table are unus
 
 ModelSpec describe_opt(const ModelFiles& files) {
   const ConfigReader config(*files.config, files.description);
-  ModelSpec spec;
+  ModelSpec spec = outline_of_config(config);
   spec.family = "opt";
-  spec.vocab = config.integer("vocab_size", 1, kMostVocab);
-  spec.hidden = config.integer("hidden_size", 1, kMostWidth);
   spec.embedding = config.integer_or("word_embed_proj_dim", spec.hidden, 1, kMostWidth);
-  spec.layers = config.integer("num_hidden_layers", 1, kMostLayers);
   spec.max_positions = config.integer("max_position_embeddings", 1, kMostPositions);
   spec.learned_places = true;
   spec.place_offset = kPlaceOffset;
   spec.tied_head = config.flag_or("tie_word_embeddings", true);
-  spec.eos = config.ids_or("eos_token_id", {2});
   spec.bos = config.integer_or("bos_token_id", 2, 0, kMostVocab);
 
   BlockSpec& b = spec.block;
@@ -55,25 +52,15 @@ void add_block(SourceList& list, const ModelSpec& spec) {
 
 WeightSources opt_sources(const ModelSpec& spec, FileKind) {
   SourceList list({"model.decoder.", "decoder."}, {"decoder.version"});
-  list.enter(0);
-  MatrixSource& tokens =
-      list.matrix(Matrix::tokens, "embed_tokens.weight", spec.vocab, spec.embedding);
-  if (spec.tied_head) tokens.names.push_back("lm_head.weight");
+  list.embedding(spec, "embed_tokens", "lm_head");
   list.matrix(Matrix::places, "embed_positions.weight", spec.max_positions + kPlaceOffset,
               spec.hidden);
   const bool projected = spec.embedding != spec.hidden;
   if (projected) list.matrix(Matrix::project_in, "project_in.weight", spec.hidden, spec.embedding);
-  for (int32_t i = 0; i < spec.layers; i++) {
-    list.enter(1 + i, "layers." + std::to_string(i) + ".");
-    add_block(list, spec);
-  }
-  list.enter(1 + spec.layers);
-  if (spec.final_norm)
-    list.norm(spec.block, Vector::final_gain, Vector::final_bias, "final_layer_norm", spec.hidden);
+  list.layers(spec, "layers.", [&] { add_block(list, spec); });
+  list.head(spec, "final_layer_norm", "lm_head");
   if (projected)
     list.matrix(Matrix::project_out, "project_out.weight", spec.embedding, spec.hidden);
-  if (!spec.tied_head)
-    list.matrix(Matrix::head, "", spec.vocab, spec.embedding).names = {"lm_head.weight"};
   return list.take();
 }
 

@@ -71,4 +71,19 @@ void SourceList::qkv(const ModelSpec& spec, const Projection (&parts)[3], int64_
   }
 }
 
+void SourceList::embedding(const ModelSpec& spec, std::string_view tokens, std::string_view head) {
+  enter(0);
+  MatrixSource& table =
+      matrix(Matrix::tokens, std::string(tokens) + ".weight", spec.vocab, spec.embedding);
+  if (spec.tied_head) table.names.push_back(std::string(head) + ".weight");
+}
+
+void SourceList::head(const ModelSpec& spec, std::string_view final_norm, std::string_view head) {
+  enter(1 + spec.layers);
+  if (spec.final_norm)
+    norm(spec.block, Vector::final_gain, Vector::final_bias, final_norm, spec.hidden);
+  if (!spec.tied_head)
+    matrix(Matrix::head, "", spec.vocab, spec.embedding).names = {std::string(head) + ".weight"};
+}
+
 }  // namespace hydrant

@@ -32,6 +32,18 @@ class SourceList {
   };
   void qkv(const ModelSpec& spec, const Projection (&parts)[3], int64_t fused = 0);
 
+  // The frame that families have in common, names without ".weight". A tied head may stand in the
+  // file under either name; the head's is looked for without prefix.
+  void embedding(const ModelSpec& spec, std::string_view tokens, std::string_view head);
+  template <class AddBlock>
+  void layers(const ModelSpec& spec, std::string_view folder, const AddBlock& add_block) {
+    for (int32_t i = 0; i < spec.layers; i++) {
+      enter(1 + i, std::string(folder) + std::to_string(i) + ".");
+      add_block();
+    }
+  }
+  void head(const ModelSpec& spec, std::string_view final_norm, std::string_view head);
+
   WeightSources take() { return std::move(sources_); }
 
  private:

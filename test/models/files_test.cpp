@@ -104,6 +104,18 @@ void pair_rows(RawTensor& t) {
   t.bytes = paired;
 }
 
+// What every architecture says of its sizes.
+GgufWriter sized_gguf(const std::string& architecture) {
+  GgufWriter w;
+  w.text("general.architecture", architecture);
+  w.integer(architecture + ".embedding_length", kHidden);
+  w.integer(architecture + ".block_count", 1);
+  w.integer(architecture + ".context_length", 64);
+  w.integer(architecture + ".feed_forward_length", kFfn);
+  w.integer(architecture + ".attention.head_count", kHeads);
+  return w;
+}
+
 std::string llama_gguf(std::vector<RawTensor> tensors) {
   const std::vector<std::pair<std::string, std::string>> names{
       {"model.embed_tokens", "token_embd"},
@@ -119,13 +131,7 @@ std::string llama_gguf(std::vector<RawTensor> tensors) {
       {"mlp.gate_proj", "ffn_gate"},
       {"mlp.up_proj", "ffn_up"},
       {"mlp.down_proj", "ffn_down"}};
-  GgufWriter w;
-  w.text("general.architecture", "llama");
-  w.integer("llama.embedding_length", kHidden);
-  w.integer("llama.block_count", 1);
-  w.integer("llama.context_length", 64);
-  w.integer("llama.feed_forward_length", kFfn);
-  w.integer("llama.attention.head_count", kHeads);
+  GgufWriter w = sized_gguf("llama");
   w.integer("llama.attention.head_count_kv", 2);
   w.real("llama.attention.layer_norm_rms_epsilon", 1e-6f);
   w.integer("tokenizer.ggml.bos_token_id", 1);
@@ -235,13 +241,7 @@ TEST_CASE("GPT-NeoX: q, k and v come out of the fused tensor, in both kinds of f
   add(named("gpt_neox.final_layer_norm", "output_norm"), {kHidden});
   std::string path = folder.path();
   if (gguf) {
-    GgufWriter w;
-    w.text("general.architecture", "gptneox");
-    w.integer("gptneox.embedding_length", kHidden);
-    w.integer("gptneox.block_count", 1);
-    w.integer("gptneox.context_length", 64);
-    w.integer("gptneox.feed_forward_length", kFfn);
-    w.integer("gptneox.attention.head_count", kHeads);
+    GgufWriter w = sized_gguf("gptneox");
     w.integer("gptneox.rope.dimension_count", kDim / 2);
     w.real("gptneox.attention.layer_norm_epsilon", 1e-5f);
     w.flag("gptneox.use_parallel_residual", true);

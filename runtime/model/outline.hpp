@@ -1,0 +1,15 @@
+// What descriptions of all families say in the same words: the sizes around the blocks.
+#pragma once
+#include "runtime/model/config_reader.hpp"
+#include "runtime/model/model_files.hpp"
+#include "runtime/model/spec.hpp"
+
+namespace hydrant {
+
+// config.json: vocab, hidden (the embedding is as wide), layers, eos.
+ModelSpec outline_of_config(const ConfigReader& config);
+
+// GGUF: these, positions, bos, and whether the head is tied.
+ModelSpec outline_of_gguf(const ModelFiles& files, const ConfigReader& config);
+
+}  // namespace hydrant
