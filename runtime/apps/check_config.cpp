@@ -48,30 +48,37 @@ void refuse_output_over_input(const RunConfig& config, const Sources& sources) {
   }
 }
 
+// Only a job of many rows can be gone on with.
+bool can_resume(const RunConfig& config, Command command) {
+  return command == Command::generate ? !config.prompt
+                                      : command == Command::score && config.perplexity.empty();
+}
+
 // Hours of work may lie in it.
 void refuse_existing_output(const RunConfig& config, const Sources& sources, Command command) {
   std::error_code absent;
-  if (config.resume || config.overwrite ||
+  const bool resumes = can_resume(config, command);
+  if ((config.resume && resumes) || config.overwrite ||
       !std::filesystem::is_regular_file(config.output, absent) ||
       std::filesystem::file_size(config.output, absent) == 0)
     return;
-  const bool resumes =
-      !(command == Command::tokenize || config.prompt || !config.perplexity.empty());
   fail(Fault::bad_config, "{}: {} is there and not empty; {}--overwrite replaces it",
        sources.name("output"), config.output, resumes ? "--resume goes on with it, " : "");
 }
 
+// What --resume cannot stand beside.
+void exclude(const RunConfig& config, const Sources& sources, const char* path, bool given) {
+  if (config.resume && given)
+    fail(Fault::bad_config, "{}: cannot stand beside {}", sources.name("resume"),
+         sources.name(path));
+}
+
 void check_output(const RunConfig& config, const Sources& sources, Command command) {
-  const auto exclude = [&](const char* path, bool holds) {
-    if (config.resume && holds)
-      fail(Fault::bad_config, "{}: cannot stand beside {}", sources.name("resume"),
-           sources.name(path));
-  };
-  exclude("overwrite", config.overwrite);
-  exclude("prompt", config.prompt.has_value());
-  exclude("perplexity", !config.perplexity.empty());
+  if (command == Command::generate) exclude(config, sources, "prompt", config.prompt.has_value());
+  if (command == Command::score) exclude(config, sources, "perplexity", !config.perplexity.empty());
   if (config.output.empty()) {
-    if (config.resume) fail(Fault::bad_config, "{}: needs --output", sources.name("resume"));
+    if (config.resume && can_resume(config, command))
+      fail(Fault::bad_config, "{}: needs --output", sources.name("resume"));
     if (config.overwrite)
       log::warning("{} has no effect without --output", sources.name("overwrite"));
     return;
@@ -118,6 +125,7 @@ void warn_of_keys_of_other_commands(const Sources& sources, Command command) {
 
 void check_config(const RunConfig& config, const Sources& sources, Command command) {
   check_device(config, sources, command);
+  exclude(config, sources, "overwrite", config.overwrite);
   if (command == Command::validate) return check_cache(config, sources);
   warn_of_keys_of_other_commands(sources, command);
   require(sources, "model", command == Command::inspect ? "MODEL" : "--model");

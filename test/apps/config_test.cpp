@@ -100,6 +100,7 @@ TEST_CASE("every wrong configuration is refused with its path and the rule it br
       {R"({"stop_ids": [-1]})", "run.json: stop_ids:", "from 0"},
       {R"({"logprobs": 21})", "run.json: logprobs:", "to 20"},
       {R"({"threads": 5000})", "run.json: threads:", "to 1024"},
+      {R"({"resume": true, "overwrite": true})", "run.json: resume:", "beside run.json: overwrite"},
       {R"({"device": "abacus"})", "run.json: device:", "this build's backends (cpu"},
       {R"({"isa": "sse9"})", "run.json: isa:", "generic, avx2"},
       {R"({"model": ""})", "run.json: model:", "path"},
