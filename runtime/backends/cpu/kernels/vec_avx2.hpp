@@ -161,8 +161,6 @@ inline Lanes dot(Lanes sum, const Pairs& w, const Pairs& x) {
   return fma(w.even, x.even, fma(w.odd, x.odd, sum));
 }
 
-inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
-
 #include "runtime/backends/cpu/kernels/vec_math.inl"
 
 }  // namespace hydrant::cpu::avx2

@@ -281,8 +281,6 @@ inline Lanes dot(Lanes sum, const Pairs& w, const Pairs& x) {
   return sum + w.odd * x.odd + w.even * x.even;
 }
 
-inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
-
 #include "runtime/backends/cpu/kernels/vec_math.inl"
 
 }  // namespace hydrant::cpu::generic
