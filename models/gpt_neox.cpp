@@ -39,9 +39,7 @@ ModelSpec describe_config(const ModelFiles& files) {
   spec.bos = config.integer_or("bos_token_id", 0, 0, kMostVocab);
 
   BlockSpec& b = spec.block;
-  b.heads = config.integer("num_attention_heads", 1, kMostHeads);
-  if (spec.hidden % b.heads != 0)
-    config.refuse("num_attention_heads", "not a divisor of hidden_size");
+  b.heads = heads_across(config, "num_attention_heads", spec.hidden, "hidden_size");
   finish(spec, config.flag_or("use_parallel_residual", true));
   b.ffn = config.integer("intermediate_size", 1, kMostWidth);
   b.norm_epsilon = float(config.positive_or("layer_norm_eps", 1e-5));
@@ -60,9 +58,7 @@ ModelSpec describe_gguf(const ModelFiles& files) {
   ModelSpec spec = outline_of_gguf(files, config);
 
   BlockSpec& b = spec.block;
-  b.heads = config.integer("attention.head_count", 1, kMostHeads);
-  if (spec.hidden % b.heads != 0)
-    config.refuse("attention.head_count", "not a divisor of embedding_length");
+  b.heads = heads_across(config, "attention.head_count", spec.hidden, "embedding_length");
   finish(spec, config.flag_or("use_parallel_residual", true));
   b.ffn = config.integer("feed_forward_length", 1, kMostWidth);
   b.norm_epsilon = float(config.positive("attention.layer_norm_epsilon"));

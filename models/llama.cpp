@@ -30,6 +30,17 @@ void describe_common(ModelSpec& spec) {
   spec.block.gated = true;
 }
 
+struct HeadKeys {
+  std::string_view heads, kv_heads, head_dim, hidden;
+};
+void read_heads(const ConfigReader& config, const HeadKeys& keys, ModelSpec& spec) {
+  BlockSpec& b = spec.block;
+  b.heads = config.has(keys.head_dim) ? config.integer(keys.heads, 1, kMostHeads)
+                                      : heads_across(config, keys.heads, spec.hidden, keys.hidden);
+  b.kv_heads = config.integer_or(keys.kv_heads, b.heads, 1, kMostHeads);
+  b.head_dim = config.integer_or(keys.head_dim, spec.hidden / b.heads, 1, kMostHeadDim);
+}
+
 ModelSpec describe_config(const ModelFiles& files) {
   const ConfigReader config(*files.config, files.description);
   config.refuse_if_set({"sliding_window", "use_qk_norm", "qk_norm", "qk_layernorm", "num_experts",
@@ -43,11 +54,8 @@ ModelSpec describe_config(const ModelFiles& files) {
   describe_common(spec);
 
   BlockSpec& b = spec.block;
-  b.heads = config.integer("num_attention_heads", 1, kMostHeads);
-  b.kv_heads = config.integer_or("num_key_value_heads", b.heads, 1, kMostHeads);
-  if (!config.has("head_dim") && spec.hidden % b.heads != 0)
-    config.refuse("num_attention_heads", "not a divisor of hidden_size");
-  b.head_dim = config.integer_or("head_dim", spec.hidden / b.heads, 1, kMostHeadDim);
+  read_heads(config, {"num_attention_heads", "num_key_value_heads", "head_dim", "hidden_size"},
+             spec);
   b.ffn = config.integer("intermediate_size", 1, kMostWidth);
   b.norm_epsilon = float(config.positive_or("rms_norm_eps", 1e-6));
   b.activation = config.activation_or("hidden_act", Activation::silu);
@@ -104,11 +112,10 @@ ModelSpec describe_gguf(const ModelFiles& files) {
   describe_common(spec);
 
   BlockSpec& b = spec.block;
-  b.heads = config.integer("attention.head_count", 1, kMostHeads);
-  b.kv_heads = config.integer_or("attention.head_count_kv", b.heads, 1, kMostHeads);
-  if (!config.has("attention.key_length") && spec.hidden % b.heads != 0)
-    config.refuse("attention.head_count", "not a divisor of embedding_length");
-  b.head_dim = config.integer_or("attention.key_length", spec.hidden / b.heads, 1, kMostHeadDim);
+  read_heads(config,
+             {"attention.head_count", "attention.head_count_kv", "attention.key_length",
+              "embedding_length"},
+             spec);
   if (config.integer_or("attention.value_length", b.head_dim, 1, kMostHeadDim) != b.head_dim)
     config.refuse("attention.value_length", "not the keys' length");
   b.ffn = config.integer("feed_forward_length", 1, kMostWidth);

@@ -21,9 +21,7 @@ ModelSpec describe_opt(const ModelFiles& files) {
   spec.bos = config.integer_or("bos_token_id", 2, 0, kMostVocab);
 
   BlockSpec& b = spec.block;
-  b.heads = b.kv_heads = config.integer("num_attention_heads", 1, kMostHeads);
-  if (spec.hidden % b.heads != 0)
-    config.refuse("num_attention_heads", "not a divisor of hidden_size");
+  b.heads = b.kv_heads = heads_across(config, "num_attention_heads", spec.hidden, "hidden_size");
   b.head_dim = spec.hidden / b.heads;
   b.ffn = config.integer("ffn_dim", 1, kMostWidth);
   b.activation = config.activation_or("activation_function", Activation::relu);

@@ -1,6 +1,7 @@
 #include "runtime/model/outline.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "runtime/base/error.hpp"
 
@@ -27,6 +28,13 @@ ModelSpec outline_of_gguf(const ModelFiles& files, const ConfigReader& config) {
   spec.eos = files.tokenizer.ends();
   spec.bos = files.tokenizer.bos;
   return spec;
+}
+
+int32_t heads_across(const ConfigReader& config, std::string_view key, int32_t width,
+                     std::string_view width_key) {
+  const int32_t heads = config.integer(key, 1, kMostHeads);
+  if (width % heads != 0) config.refuse(key, "not a divisor of " + std::string(width_key));
+  return heads;
 }
 
 }  // namespace hydrant
