@@ -52,6 +52,15 @@ void on_every_path(const Check& check) {
     check(vec_probe(isa));
   }
 }
+void expect_fma(const Row& a, const Row& b, const Row& c) {
+  on_every_path([&](const VecProbe& probe) {
+    Row y;
+    probe.fma(a.data(), b.data(), c.data(), y.data());
+    for (size_t j = 0; j < 16; j++)
+      if (!same(y[j], std::fma(a[j], b[j], c[j])))
+        FAIL(a[j] << " * " << b[j] << " + " << c[j] << " is " << y[j]);
+  });
+}
 
 }  // namespace
 
@@ -105,13 +114,7 @@ TEST_CASE("fma rounds once on every path") {
                  ? any_float(g)
                  : std::ldexp(-product, int(g() % 60) - 30) * (1 + float(g() % 3) * 0x1p-23f);
     }
-    on_every_path([&](const VecProbe& probe) {
-      Row y;
-      probe.fma(a.data(), b.data(), c.data(), y.data());
-      for (size_t j = 0; j < 16; j++)
-        if (!same(y[j], std::fma(a[j], b[j], c[j])))
-          FAIL(a[j] << " * " << b[j] << " + " << c[j] << " is " << y[j]);
-    });
+    expect_fma(a, b, c);
   }
   const Row a{kInf, kNan, 1, 0, -kInf}, b{2, 1, kNan, kInf, 1}, c{1, 1, 1, 1, kInf};
   on_every_path([&](const VecProbe& probe) {
@@ -160,13 +163,7 @@ TEST_CASE("fma decides the middle between two floats by all bits of the sum, sub
       middles += float(double(a[j]) * b[j] + c[j]) != exact && std::isfinite(exact);
       subnormals += std::fpclassify(exact) == FP_SUBNORMAL;
     }
-    on_every_path([&](const VecProbe& probe) {
-      Row y;
-      probe.fma(a.data(), b.data(), c.data(), y.data());
-      for (size_t j = 0; j < 16; j++)
-        if (!same(y[j], std::fma(a[j], b[j], c[j])))
-          FAIL(a[j] << " * " << b[j] << " + " << c[j] << " is " << y[j]);
-    });
+    expect_fma(a, b, c);
   }
   CHECK(middles > 100);  // of two roundings; without them the test would show nothing
   CHECK(subnormals > 1000);

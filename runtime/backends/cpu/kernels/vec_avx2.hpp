@@ -139,14 +139,6 @@ inline void store_f16(void* p, Lanes a) {
   _mm_storeu_si128(h + 1, _mm256_cvtps_ph(a.high, _MM_FROUND_TO_NEAREST_INT));
 }
 
-inline Pair make_pair(float even, float odd) {
-  return {bf16_to_f32(f32_to_bf16(even)), bf16_to_f32(f32_to_bf16(odd))};
-}
-inline void store_pairs(Pair* to, Lanes a) {
-  uint16_t rounded[16];
-  store_bf16(rounded, a);
-  store(&to->even, load_bf16(rounded));
-}
 inline Pairs load_pairs(const void* p) {
   const auto* h = static_cast<const __m256i*>(p);
   const __m256i a = _mm256_loadu_si256(h), b = _mm256_loadu_si256(h + 1);
@@ -156,7 +148,6 @@ inline Pairs load_pairs(const void* p) {
           {_mm256_castsi256_ps(_mm256_and_si256(a, top)),
            _mm256_castsi256_ps(_mm256_and_si256(b, top))}};
 }
-inline Pairs broadcast(Pair x) { return {broadcast(x.even), broadcast(x.odd)}; }
 inline Lanes dot(Lanes sum, const Pairs& w, const Pairs& x) {
   return fma(w.even, x.even, fma(w.odd, x.odd, sum));
 }

@@ -86,20 +86,11 @@ inline void store_f16(void* p, Lanes a) {
   _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
 }
 
-inline Pair make_pair(float even, float odd) {
-  return {bf16_to_f32(f32_to_bf16(even)), bf16_to_f32(f32_to_bf16(odd))};
-}
-inline void store_pairs(Pair* to, Lanes a) {
-  uint16_t rounded[16];
-  store_bf16(rounded, a);
-  store(&to->even, load_bf16(rounded));
-}
 inline Pairs load_pairs(const void* p) {
   const __m512i v = _mm512_loadu_si512(p), top = _mm512_set1_epi32(int(0xffff0000));
   return {{_mm512_castsi512_ps(_mm512_slli_epi32(v, 16))},
           {_mm512_castsi512_ps(_mm512_and_si512(v, top))}};
 }
-inline Pairs broadcast(Pair x) { return {broadcast(x.even), broadcast(x.odd)}; }
 inline Lanes dot(Lanes sum, const Pairs& w, const Pairs& x) {
   return fma(w.even, x.even, fma(w.odd, x.odd, sum));
 }

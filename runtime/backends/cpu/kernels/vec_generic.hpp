@@ -255,15 +255,6 @@ inline void store_f16(void* p, Lanes a) {
   memcpy(p, h, sizeof h);
 }
 
-inline Pair make_pair(float even, float odd) {
-  return {bf16_to_f32(f32_to_bf16(even)), bf16_to_f32(f32_to_bf16(odd))};
-}
-// 16 neighbours of k of one row -> 8 pairs, rounded
-inline void store_pairs(Pair* to, Lanes a) {
-  uint16_t rounded[16];
-  store_bf16(rounded, a);
-  store(&to->even, load_bf16(rounded));
-}
 inline Pairs load_pairs(const void* p) {
   const auto* h = static_cast<const __m128i*>(p);
   Pairs w;
@@ -274,7 +265,6 @@ inline Pairs load_pairs(const void* p) {
   }
   return w;
 }
-inline Pairs broadcast(Pair x) { return {broadcast(x.even), broadcast(x.odd)}; }
 // sum + w.odd * x.odd + w.even * x.even, in this order: what vdpbf16ps does on Zen. A product of
 // two bf16 is exact in f32, so multiplying and adding equals fma.
 inline Lanes dot(Lanes sum, const Pairs& w, const Pairs& x) {

@@ -14,6 +14,17 @@ inline Lanes exp(Lanes x) {
   return select(less(x, least), zero(), times_power_of_two(p, n));
 }
 
+inline Pair make_pair(float even, float odd) {
+  return {bf16_to_f32(f32_to_bf16(even)), bf16_to_f32(f32_to_bf16(odd))};
+}
+inline Pairs broadcast(Pair x) { return {broadcast(x.even), broadcast(x.odd)}; }
+// 16 neighbours of k of one row -> 8 pairs, rounded
+inline void store_pairs(Pair* to, Lanes a) {
+  uint16_t rounded[16];
+  store_bf16(rounded, a);
+  store(&to->even, load_bf16(rounded));
+}
+
 // 16 elements of a plain float type, to and from f32
 template <DType type>
 Lanes load_as(const void* p) {
