@@ -44,7 +44,8 @@ template <int R, int P>
   }
 }
 
-// bf16 weights with bf16 activations
+// bf16 weights with bf16 activations. While tall tiles are computed memory waits: the hardware
+// looks ahead too little for them.
 template <int R, int P>
 [[gnu::always_inline]] inline void add_pair_products(const Pair* x, const std::byte* w,
                                                      size_t panel_bytes, int64_t pairs,
@@ -52,7 +53,11 @@ template <int R, int P>
   for (int64_t i = 0; i < pairs; i++, x += R, w += 64) {
     Pairs wv[P];
 #pragma GCC unroll 8
-    for (int p = 0; p < P; p++) wv[p] = load_pairs(w + size_t(p) * panel_bytes);
+    for (int p = 0; p < P; p++) {
+      const std::byte* const at = w + size_t(p) * panel_bytes;
+      wv[p] = load_pairs(at);
+      if constexpr (R >= 8) _mm_prefetch(reinterpret_cast<const char*>(at + 2048), _MM_HINT_T0);
+    }
 #pragma GCC unroll 32
     for (int r = 0; r < R; r++) {
       const auto xv = broadcast(x[r]);
