@@ -126,7 +126,8 @@ void split_decode(ThreadPool& pool, Isa isa, const SplitDecodeArgs& args,
   const CacheView& cache = args.cache;
   const int64_t share = Splitter::scratch_floats(args.shape, args.rotary);
   float* const memory = grown(scratch, share * pool.size());
-  split_large(pool, int64_t(args.segments.size()), args.qkv.shape.count(),
+  constexpr int64_t kCost = 4;  // single rows go into panels word by word
+  split_large(pool, int64_t(args.segments.size()), args.qkv.shape.count() * kCost,
               [&](int64_t begin, int64_t end, int member) {
                 const Splitter splitter(isa, args.shape, cache.dtype, args.qkv, args.rotary, args.q,
                                         memory + member * share);
