@@ -62,6 +62,25 @@ TEST_CASE("a row has the same bits in every batch, place, split of parts and num
   }
 }
 
+TEST_CASE("many rows have the same bits whoever multiplies them") {
+  const int64_t t = 200, k = 256;
+  const auto x = random_floats(t * k, 1);
+  ThreadPool one(1), two(2), three(3);
+  for (const Product what : every_product()) {
+    const PackedWeights a(random_weights(what.format, 401, k, 2), what.activations);
+    const PackedWeights b(random_weights(what.format, 24, k, 3), what.activations);
+    const LinearCase c{{a.weight(), b.weight()}, {}, {}, Activation::none};
+    for (const Isa isa : cpu::usable_isas()) {
+      const auto reference = product(one, isa, c, x, t);
+      for (ThreadPool* pool : {&two, &three})
+        for (int round = 0; round < 3; round++) {
+          INFO(name(isa) << " " << name(what.format) << " threads " << pool->size());
+          REQUIRE(same_bits(product(*pool, isa, c, x, t).data(), reference.data(), t * 425));
+        }
+    }
+  }
+}
+
 TEST_CASE("parts of different formats and activations stand side by side") {
   const int64_t rows = 40, k = 512;
   const auto x = random_floats(rows * k, 5);

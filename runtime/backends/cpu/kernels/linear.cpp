@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <new>
 #include <span>
@@ -79,6 +80,7 @@ class Product {
   void multiply_panels(const std::byte* x, const Part& part, const Rows& rows, int64_t begin,
                        int64_t end) const;
   int64_t border(int member) const;
+  void multiply_rows(std::byte* x, int member, std::span<LinearScratch::Progress> progress) const;
 
   ThreadPool& pool_;
   const LinearPath& path_;
@@ -235,6 +237,36 @@ void Product::multiply(const std::byte* x, const Rows& rows, int64_t begin, int6
   }
 }
 
+// The next panels of a member's rows: many at first, few at the end.
+int64_t take_panels(std::atomic<int64_t>& next, int64_t panels, int64_t& end) {
+  int64_t begin = next.load(std::memory_order_relaxed);
+  do end = std::min(begin + std::clamp<int64_t>((panels - begin) / 4, 4, kMostTilePanels), panels);
+  while (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed));
+  return begin;
+}
+
+// A member's own rows. Who is done before others helps them: a core that has other work to do as
+// well holds nobody up for long.
+void Product::multiply_rows(std::byte* x, int member,
+                            std::span<LinearScratch::Progress> progress) const {
+  const int members = pool_.size();
+  const auto rows_of = [&](int m) {
+    return Rows{first_row(t_, m, members), first_row(t_, m + 1, members)};
+  };
+  const Rows own = rows_of(member);
+  pack_all(own, x);
+  // few rows of another's are not worth the way of x and y between the caches
+  if (t_ < kRowsOfTheirOwn * members) return multiply(x, own, 0, panels_);
+  progress[size_t(member)].packed.store(true, std::memory_order_release);
+  for (int i = 0; i < members; i++) {
+    const int m = (member + i) % members;
+    auto& [packed, next] = progress[size_t(m)];
+    if (!packed.load(std::memory_order_acquire)) continue;
+    for (int64_t begin, end; (begin = take_panels(next, panels_, end)) < panels_;)
+      multiply(x, rows_of(m), begin, end);
+  }
+}
+
 void Product::run() {
   const Rows all{0, t_};
   const int members = pool_.size();
@@ -250,11 +282,8 @@ void Product::run() {
   }
   std::byte* x = scratch_.reserve(x_bytes_);
   if (own_rows_) {
-    pool_.run([&](int member) {
-      const Rows own{first_row(t_, member, members), first_row(t_, member + 1, members)};
-      pack_all(own, x);
-      multiply(x, own, 0, panels_);
-    });
+    const auto progress = scratch_.start(members);
+    pool_.run([&](int member) { multiply_rows(x, member, progress); });
     return;
   }
   pack_together(x);
@@ -274,6 +303,18 @@ std::byte* LinearScratch::reserve(size_t bytes) {
     bytes_ = bytes;
   }
   return data_.get();
+}
+
+std::span<LinearScratch::Progress> LinearScratch::start(int members) {
+  if (members > members_) {
+    progress_ = std::make_unique<Progress[]>(size_t(members));
+    members_ = members;
+  }
+  for (int m = 0; m < members; m++) {
+    progress_[size_t(m)].packed.store(false, std::memory_order_relaxed);
+    progress_[size_t(m)].next_panel.store(0, std::memory_order_relaxed);
+  }
+  return {progress_.get(), size_t(members)};
 }
 
 size_t linear_scratch_bytes(Isa isa, int threads, int64_t t, int64_t k, Activations activations) {

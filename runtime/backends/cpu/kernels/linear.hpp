@@ -4,8 +4,10 @@
 // same for every t, place, part, tile and thread count. Quantised weights with int8 activations
 // give the same bits on every instruction path.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "runtime/backends/cpu/isa.hpp"
@@ -29,12 +31,21 @@ class LinearScratch {
   size_t bytes() const { return bytes_; }
   std::vector<LinearTile> tiles[3];  // by Activations
 
+  // How far the work on a member's own rows is; each on its own cache line.
+  struct alignas(64) Progress {
+    std::atomic<bool> packed;
+    std::atomic<int64_t> next_panel;
+  };
+  std::span<Progress> start(int members);  // one for each: not packed, at panel 0
+
  private:
   struct Free {
     void operator()(std::byte* p) const;
   };
   std::unique_ptr<std::byte, Free> data_;
   size_t bytes_ = 0;
+  std::unique_ptr<Progress[]> progress_;
+  int members_ = 0;
 };
 
 // What a call with t rows of k reserves for parts of one kind of activations; calls whose parts
