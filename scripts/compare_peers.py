@@ -5,8 +5,8 @@
 
 DIR holds smollm2-135m-{q4_0,q4_1,q8_0,bf16}.gguf; the llama.cpp folder its llama-bench and llama-batched-bench; SCRIPT prints one
 JSON line a run with prefill_tps, decode_tps and total_tps for PYTHON SCRIPT IR_DIR/FORMAT --prompt N --new N --batch N --threads N.
-In each round every program of a case runs once, one after the other, so that a drift of the machine's speed meets all of them; a
-ratio is the median over the rounds of hydrant's figure divided by the peer's of the same round.
+In each round every program of a case runs once, one after the other, so that a drift of the machine's speed meets all of them (a prefill is
+short: three measured runs each, the median of them counts); a ratio is the median over the rounds of hydrant's figure divided by the peer's of the same round.
 """
 import argparse
 import json
@@ -18,6 +18,10 @@ import tempfile
 
 # name, format, hydrant's bench arguments, which figure, {peer: its arguments}
 DECODE, PREFILL, TOTAL = "decode", "prefill", "total"
+
+
+def repeats(figure):
+    return 3 if figure == PREFILL else 1
 
 
 def cases():
@@ -46,7 +50,7 @@ def hydrant(a, fmt, want, figure):
         path = os.path.join(d, "rows.json")
         command = [a.hydrant, "bench", "--model", f"{a.models}/smollm2-135m-{fmt}.gguf", "--prompt-len", str(want["prompt"]),
                    "--output-len", str(want["new"]), "--batch", str(want.get("batch", 1)), "--policy", want.get("policy", "full"),
-                   "--budget", str(want.get("budget", "20%")), "--repeats", "1", "--threads", str(a.threads), "--no-agreement",
+                   "--budget", str(want.get("budget", "20%")), "--repeats", str(repeats(figure)), "--threads", str(a.threads), "--no-agreement",
                    "--json", path]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         rows = json.load(open(path))["rows"]
@@ -58,7 +62,8 @@ def llama(a, fmt, want, figure, how):
     model = f"{a.models}/smollm2-135m-{fmt}.gguf"
     if how == "bench":
         n = ["-p", str(want["prompt"]), "-n", "0"] if figure == PREFILL else ["-p", "0", "-n", str(want["new"]), "-d", str(want["prompt"])]
-        return json_lines([f"{a.llama}/llama-bench", "-m", model, "-t", str(a.threads), "-r", "1", "-o", "jsonl", *n], env)[-1]["avg_ts"]
+        row = json_lines([f"{a.llama}/llama-bench", "-m", model, "-t", str(a.threads), "-r", str(repeats(figure)), "-o", "jsonl", *n], env)[-1]
+        return statistics.median(row["samples_ts"])
     row = json_lines([f"{a.llama}/llama-batched-bench", "-m", model, "-t", str(a.threads), "-tb", str(a.threads), "-b", "2048", "-ub", "512",
                       "-npp", str(want["prompt"]), "-ntg", str(want["new"]), "-npl", str(want["batch"]),
                       "-c", str(want["batch"] * (want["prompt"] + want["new"])), "--output-format", "jsonl"], env)[-1]
@@ -67,11 +72,11 @@ def llama(a, fmt, want, figure, how):
 
 def openvino(a, fmt, want, figure, how):
     python, script, models = a.openvino
-    extra = {"single": ["--cache-gb", "2", "--max-tokens-batch", "512", "--runs", "2"], "full": ["--cache-gb", "4", "--runs", "1"],
+    extra = {"single": ["--cache-gb", "2", "--max-tokens-batch", "512", "--runs", str(1 + repeats(figure))], "full": ["--cache-gb", "4", "--runs", "1"],
              "evict": ["--cache-gb", "4", "--runs", "1", "--evict", "224", "--agg", "SUM"]}[how]
     rows = json_lines([python, script, f"{models}/{fmt}", "--prompt", str(want["prompt"]), "--new", str(max(want["new"], 2)), "--batch",
                        str(want.get("batch", 1)), "--threads", str(a.threads), *extra])
-    return rows[-1][f"{figure}_tps"]
+    return statistics.median(row[f"{figure}_tps"] for row in rows[-repeats(figure):])
 
 
 def main():

@@ -20,7 +20,7 @@ struct CacheConfig {
 
 struct BatchConfig {
   int32_t rows_per_group = 32, groups = 1;
-  int32_t prefill_chunk = 256, prefill_tokens = 8192;
+  int32_t prefill_chunk = 128, prefill_tokens = 8192;
 };
 
 struct SamplingConfig {

@@ -73,7 +73,7 @@ struct RunFigures {
 
 struct BatchShape {
   int32_t rows_per_group = 1, groups = 1;
-  int32_t prefill_chunk = 256;    // tokens of prompts that go through a layer together
+  int32_t prefill_chunk = 128;    // tokens of prompts that go through a layer together
   int32_t prefill_tokens = 8192;  // prompt tokens admitted in one step (at least one prompt is)
 };
 
