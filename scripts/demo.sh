@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The main job on a real model: installs the packages, builds, fetches SmolLM2-135M-Instruct and lets it write the
 # same text with the full cache, with only the most recent tokens and with the heavy hitters (H2O), then measures
-# what the smaller caches saved and what they cost. A second run only generates.
+# what the smaller caches saved and what they cost. A second run installs, builds and fetches nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,13 +11,16 @@ model=$(scripts/fetch_model.sh)
 hydrant=build/release/runtime/apps/hydrant
 
 prompt="The old lighthouse keeper had one rule: never let the lamp go out. On the night of the great storm,"
-for policy in full local h2o; do
+write() {
   echo
-  echo "== $policy =="
-  "$hydrant" generate --model "$model" --config configs/runs/demo-cpu.json --policy "$policy" --prompt "$prompt"
-done
+  echo "== $* =="
+  "$hydrant" generate --model "$model" --config configs/runs/demo-cpu.json "$@" --prompt "$prompt"
+}
+write --policy full
+write --policy local --budget 20%
+write --policy h2o --budget 20%
 
 echo
 echo "== what it saves and what it costs: 384 + 128 tokens, batch 8 =="
-"$hydrant" bench --model "$model" --config configs/runs/demo-cpu.json --prompt-len 384 --output-len 128 --batch 8 \
+"$hydrant" bench --model "$model" --prompt-len 384 --output-len 128 --batch 8 \
   --policy full,local,h2o --budget 20% --repeats 1

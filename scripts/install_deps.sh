@@ -28,7 +28,7 @@ else
   echo "install_deps.sh: these packages are missing and only root can install them: ${missing[*]}" >&2
   exit 2
 fi
-echo "Installing ${missing[*]}"
+echo "Installing ${missing[*]}" >&2
 export DEBIAN_FRONTEND=noninteractive
 "${sudo[@]}" apt-get update -qq
 "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

@@ -4,5 +4,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install_deps.sh
-scripts/build.sh build/release all -- -DCMAKE_BUILD_TYPE=Release "$@"
+scripts/build.sh build/release all -- -DCMAKE_BUILD_TYPE=Release -DHYDRANT_TESTS=ON "$@"
 ctest --no-tests=error --test-dir build/release --output-on-failure -j "$(nproc)"

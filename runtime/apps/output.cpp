@@ -1,6 +1,7 @@
 #include "runtime/apps/output.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,10 +37,20 @@ Output::Output(const std::string& path, bool emptied)
     return;
   }
   owned_ = true;
-  const int truncation = emptied ? O_TRUNC : 0;
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | truncation, 0666);
+  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor_ < 0)
     fail(Fault::io, "{}: cannot open for writing: {}", name_, std::strerror(errno));
+  if (is_special(path)) return;
+  try {
+    // Two jobs in one file would mix their rows. File systems without locks are taken as they are.
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      fail(Fault::io, "{}: another process is writing it", name_);
+    if (emptied && ::ftruncate(descriptor_, 0) != 0)
+      fail(Fault::io, "{}: cannot empty: {}", name_, std::strerror(errno));
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
 }
 
 Output::~Output() {

@@ -1,4 +1,8 @@
 // An output that is there already: never emptied unasked, and gone on with row by row.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -32,6 +36,20 @@ std::string write(const std::string& path, const std::string& text) {
 }
 
 }  // namespace
+
+TEST_CASE("an output that another process is writing is left alone") {
+  const Tiny t;
+  const std::string prompts = t.work.write("prompts", "{\"prompt\": \"a\"}"),
+                    out = write(t.work.file("out.jsonl"), "{\"id\": 1}\n");
+  const int other = ::open(out.c_str(), O_WRONLY | O_CLOEXEC);
+  REQUIRE(::flock(other, LOCK_EX) == 0);
+  const Words words{"generate",     "--prompts", prompts, "--model",
+                    t.model.path(), "--output",  out,     "--overwrite"};
+  check_refused(hydrant_run(words), 4, out + ": another process is writing it");
+  CHECK(read_text(out) == "{\"id\": 1}\n");
+  ::close(other);
+  CHECK(hydrant_run(words).code == 0);
+}
 
 TEST_CASE("an output with something in it is replaced only when asked for") {
   const Tiny t;
