@@ -70,7 +70,7 @@ LoadedModel::LoadedModel(const Model& model, Device& device, const RunConfig& co
       device_(device),
       plan_(plan_weights(model, device, config)),
       weights_(load(model, plan_, device, config.quiet, load_seconds_)),
-      feed_(weights_) {}
+      feed_(device.ops(), weights_) {}
 
 Generator LoadedModel::generator(BatchShape shape, DType kv_dtype) {
   return Generator(device_, model_.spec, feed_, shape, kv_dtype);

@@ -4,35 +4,57 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 
 namespace hydrant {
 
+namespace {
+
+// Throws bad_file unless it is a regular file.
+struct stat about(int descriptor, const std::string& path) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    fail(Fault::bad_file, "{}: not a regular file", path);
+  }
+  return status;
+}
+
+// Opens past the page cache; -1 where the file system cannot (some say so only when they read).
+int open_direct(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+  if (descriptor < 0) return -1;
+  alignas(File::kBlock) char block[File::kBlock];
+  if (::pread(descriptor, block, sizeof block, 0) >= 0) return descriptor;
+  ::close(descriptor);
+  return -1;
+}
+
+}  // namespace
+
 File::File(std::string path) : path_(std::move(path)) {
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) fail(Fault::bad_file, "{}: {}", path_, std::strerror(errno));
-  struct stat about {};
-  const int status = ::fstat(descriptor_, &about);
-  if (status != 0 || !S_ISREG(about.st_mode)) {
-    ::close(descriptor_);
-    fail(Fault::bad_file, "{}: not a regular file", path_);
-  }
-  size_ = uint64_t(about.st_size);
+  size_ = uint64_t(about(descriptor_, path_).st_size);
 }
 
 File::File(File&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      size_(other.size_) {}
+      size_(other.size_),
+      direct_(other.direct_) {}
 
 File& File::operator=(File&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(size_, other.size_);
+  std::swap(direct_, other.direct_);
   return *this;
 }
 
@@ -40,22 +62,59 @@ File::~File() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+File File::reopened(Caching caching) const {
+  const int direct = caching == Caching::direct ? open_direct(path_) : -1;
+  File again = direct < 0 ? File(path_) : File();
+  if (direct >= 0) {
+    again.path_ = path_;
+    again.descriptor_ = direct;
+    again.direct_ = true;
+  }
+  const struct stat now = about(again.descriptor_, path_), then = about(descriptor_, path_);
+  if (now.st_ino != then.st_ino || now.st_dev != then.st_dev)
+    fail(Fault::bad_file, "{}: another file has taken its place", path_);
+  again.size_ = size_;
+  return again;
+}
+
+File::Extent File::extent(uint64_t offset, size_t bytes) const {
+  if (!direct_ || bytes == 0) return {offset, bytes, bytes};
+  const uint64_t begin = offset / kBlock * kBlock;
+  const uint64_t end = align_up(offset + bytes, uint64_t{kBlock});
+  return {begin, size_t(std::min(end, size_) - begin), size_t(end - begin)};
+}
+
 void File::read(uint64_t offset, void* to, size_t bytes, const std::string& what) const {
-  if (offset > size_ || bytes > size_ - offset)
+  ensure(!direct_, "{}: {} is read as if it were cached", path_, what);
+  read_some(offset, to, bytes, bytes, what);
+}
+
+File::Arrived File::read_extent(uint64_t offset, size_t bytes, std::byte* to,
+                                const std::string& what) const {
+  const Extent all = extent(offset, bytes);
+  const auto before = size_t(offset - all.offset);
+  return {to + before, read_some(all.offset, to, all.room, before + bytes, what)};
+}
+
+// Returns how many were there, at least `least` of `bytes`.
+size_t File::read_some(uint64_t offset, void* to, size_t bytes, size_t least,
+                       const std::string& what) const {
+  if (offset > size_ || least > size_ - offset)
     fail(Fault::bad_file, "{}: {} needs bytes {} to {}, the file has {}", path_, what, offset,
-         offset + bytes, size_);
-  auto* out = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t got = ::pread(descriptor_, out, bytes, off_t(offset));
+         offset + least, size_);
+  size_t done = 0;
+  while (done < least) {
+    const ssize_t got =
+        ::pread(descriptor_, static_cast<char*>(to) + done, bytes - done, off_t(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(Fault::io, "{}: reading {}: {}", path_, what, std::strerror(errno));
-    if (got == 0)
+    done += size_t(got);
+    const bool ends = got == 0 || (direct_ && done % kBlock != 0);  // only the last block is cut
+    if (ends && done < least)
       fail(Fault::bad_file, "{}: {}: the file ends at byte {}, it had {} when opened", path_, what,
-           offset, size_);
-    out += got;
-    offset += uint64_t(got);
-    bytes -= size_t(got);
+           offset + done, size_);
   }
+  return done;
 }
 
 std::string read_text(const std::string& path, uint64_t limit) {

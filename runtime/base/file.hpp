@@ -1,5 +1,5 @@
-// A file read at offsets with pread: no map of the whole file, so that resident memory means
-// something.
+// Files read at given places, not mapped: errors become exceptions instead of signals, and
+// measured memory means something.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,26 +7,56 @@
 
 namespace hydrant {
 
+// direct: past the system's page cache, in whole blocks.
+enum class Caching : uint8_t { cached, direct };
+
 // Open for reading; move-only; const member functions may be called from several threads.
 class File {
  public:
+  static constexpr size_t kBlock = 4096;  // borders and memory of direct reads
+
   explicit File(std::string path);  // throws bad_file: not there, not readable, not a regular file
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
   ~File();
 
+  // The same file opened once more. Where its file system has no direct reads it is cached after
+  // all, and is_direct() tells. Throws bad_file when another file has taken its place.
+  File reopened(Caching caching) const;
+
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }
+  bool is_direct() const { return direct_; }
 
   // Reads exactly [offset, offset + bytes). Throws bad_file when the file ends before (also when it
   // was cut after opening), io when the system reports an error. `what` names the part for the
-  // message.
+  // message. For cached files.
   void read(uint64_t offset, void* to, size_t bytes, const std::string& what) const;
 
+  // What a read of [offset, offset + bytes) moves, and the room that it needs: whole blocks of a
+  // direct file, but for its end.
+  struct Extent {
+    uint64_t offset;
+    size_t bytes, room;
+  };
+  Extent extent(uint64_t offset, size_t bytes) const;
+  // As read(), but of the whole extent, to memory on a border of kBlock. `at` is where byte
+  // `offset` lies.
+  struct Arrived {
+    const std::byte* at;
+    size_t bytes;  // moved
+  };
+  Arrived read_extent(uint64_t offset, size_t bytes, std::byte* to, const std::string& what) const;
+
  private:
+  File() = default;
+  size_t read_some(uint64_t offset, void* to, size_t bytes, size_t least,
+                   const std::string& what) const;
+
   std::string path_;
   int descriptor_ = -1;
   uint64_t size_ = 0;
+  bool direct_ = false;
 };
 
 // A small text file at once. Throws as File, and bad_file when it is larger than `limit` bytes.

@@ -6,7 +6,6 @@
 // for all backends (checks.hpp). In a step the tokens of all its segments lie one behind another: t
 // is their number.
 #pragma once
-#include <array>
 #include <span>
 
 #include "runtime/device/cache_view.hpp"
@@ -49,12 +48,13 @@ struct HeadShape {
 };
 
 // out[i] = (accumulate ? out[i] : 0) + row indices[i] + offset of table. indices i32 [t], out [t,
-// table.k]
+// table.k]. partial: out[i] stays as it is where the table has no such row (another run of the
+// table's panels does).
 struct EmbedArgs {
   ConstTensor indices;
   int32_t offset = 0;
   Weight table;
-  bool accumulate = false;
+  bool accumulate = false, partial = false;
   Tensor out;
 };
 // table[i, j] = (cos, sin)(positions[i] * inverse_frequency[j]); positions i32 [t], out f32 [t, j,
@@ -75,7 +75,7 @@ struct NormalizeArgs {
 // same memory.
 struct LinearArgs {
   ConstTensor in;
-  std::array<Weight, 3> parts;  // unused ones are null, at the end
+  WeightParts parts;
   ConstTensor bias{}, residual{};
   Activation after = Activation::none;
   Tensor out;

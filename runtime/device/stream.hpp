@@ -22,6 +22,9 @@ class Stream {
   virtual ~Stream() = default;
   virtual std::string_view lane() const = 0;
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  // Work of the host's own that writes host memory [to, to + bytes), and no other that a stream
+  // touches. What it throws is the stream's failure. It must not wait for this stream's later work.
+  virtual void fill(void* to, size_t bytes, std::function<void()> work) = 0;
   virtual void record(Event& event) = 0;
   virtual void wait(const Event& event) = 0;
   virtual void

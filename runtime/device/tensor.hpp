@@ -25,8 +25,8 @@ class Shape {
   int rank_ = 0;
 };
 
-// device: where kernels compute. pinned: host memory that device copies reach at full speed.
-// pageable: plain.
+// device: where kernels compute. pinned: host memory that device copies reach at full speed and
+// that kernels can read in place. pageable: plain.
 enum class Memory : uint8_t { device, pinned, pageable };
 
 // Dense views of plain (not block) types. A null `data` means "not given" where an operation allows

@@ -1,5 +1,6 @@
 // A weight matrix in the order that the device multiplies it from.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -21,5 +22,9 @@ struct Weight {
 
   explicit operator bool() const { return panels != nullptr; }
 };
+
+// Weights whose outputs stand side by side; unused ones are null, at the end. Four: q, k and v, of
+// which one may lie in two runs of panels.
+using WeightParts = std::array<Weight, 4>;
 
 }  // namespace hydrant

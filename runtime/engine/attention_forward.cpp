@@ -152,18 +152,17 @@ void attention_forward(const LayerContext& context, const LayerPiece& at,
   const int64_t t = at.piece.tokens;
   const Tensor qkv = first_rows(memory.qkv, t), q = first_rows(memory.q, t);
   const Tensor attended = first_rows(memory.attended, t);
-  context.ops.linear(context.stream,
-                     {.in = normed,
-                      .parts = {weights[Matrix::q], weights[Matrix::k], weights[Matrix::v]},
-                      .bias = weights[Vector::qkv_bias],
-                      .out = qkv});
+  context.ops.linear(context.stream, {.in = normed,
+                                      .parts = weights.parts({Matrix::q, Matrix::k, Matrix::v}),
+                                      .bias = weights[Vector::qkv_bias],
+                                      .out = qkv});
   if (at.piece.decode)
     attend_decoding(context, at, qkv, q, attended);
   else
     attend_prompts(context, at, qkv, q, attended);
   const ConstTensor flat{attended.data, attended.dtype, {t, attended.shape[1] * attended.shape[2]}};
   context.ops.linear(context.stream, {.in = flat,
-                                      .parts = {weights[Matrix::out]},
+                                      .parts = weights.parts({Matrix::out}),
                                       .bias = weights[Vector::out_bias],
                                       .residual = residual,
                                       .out = out});

@@ -22,19 +22,20 @@ void embed(const LayerContext& context, const Piece& piece, const LayerWeights& 
   const Tensor hidden = rows_of(memory.hidden, piece.token, piece.tokens);
   const bool projected = bool(weights[Matrix::project_in]);
   const Tensor tokens = projected ? first_rows(memory.embedded, piece.tokens) : hidden;
-  context.ops.embed(context.stream, {.indices = rows_of(memory.ids, piece.token, piece.tokens),
-                                     .table = weights[Matrix::tokens],
-                                     .out = tokens});
+  EmbedArgs ids;
+  ids.indices = rows_of(memory.ids, piece.token, piece.tokens);
+  ids.out = tokens;
+  context.weights.look_up(Matrix::tokens, ids, context.stream);
   if (projected)
     context.ops.linear(context.stream,
-                       {.in = tokens, .parts = {weights[Matrix::project_in]}, .out = hidden});
-  if (context.spec.learned_places)
-    context.ops.embed(context.stream,
-                      {.indices = rows_of(memory.positions, piece.token, piece.tokens),
-                       .offset = context.spec.place_offset,
-                       .table = weights[Matrix::places],
-                       .accumulate = true,
-                       .out = hidden});
+                       {.in = tokens, .parts = weights.parts({Matrix::project_in}), .out = hidden});
+  if (!context.spec.learned_places) return;
+  EmbedArgs places;
+  places.indices = rows_of(memory.positions, piece.token, piece.tokens);
+  places.offset = context.spec.place_offset;
+  places.accumulate = true;
+  places.out = hidden;
+  context.weights.look_up(Matrix::places, places, context.stream);
 }
 
 void block(const LayerContext& context, const LayerPiece& at, const LayerWeights& weights) {
@@ -87,11 +88,12 @@ void head(const LayerContext& context, const GroupStep& group, const LayerWeight
   if (weights[Matrix::project_out]) {
     const Tensor projected = first_rows(memory.last_projected, rows);
     context.ops.linear(context.stream,
-                       {.in = x, .parts = {weights[Matrix::project_out]}, .out = projected});
+                       {.in = x, .parts = weights.parts({Matrix::project_out}), .out = projected});
     x = projected;
   }
   const Tensor logits = first_rows(memory.logits, rows);
-  context.ops.linear(context.stream, {.in = x, .parts = {weights[Matrix::head]}, .out = logits});
+  context.ops.linear(context.stream,
+                     {.in = x, .parts = weights.parts({Matrix::head}), .out = logits});
   context.ops.summarize_logits(
       context.stream, {logits, first_rows(memory.best, rows), first_rows(memory.lse, rows)});
 }

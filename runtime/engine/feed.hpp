@@ -14,6 +14,10 @@ class WeightFeed {
   virtual void prefetch(int stage) = 0;  // starts moving the stage's weights; returns at once
   // The reader's later work sees the weights. The views hold until release.
   virtual LayerWeights acquire(int stage, Stream& reader) = 0;
+  // Between acquire and release of stage 0: rows of one of its tables, which the feed puts into the
+  // arguments. Few rows are wanted, so a table may stay where it is. The indices are host memory
+  // and stay as they are until the step is over.
+  virtual void look_up(Matrix table, EmbedArgs args, Stream& reader) = 0;
   virtual void release(int stage, Stream& reader) = 0;  // the reader's last use has been enqueued
 };
 

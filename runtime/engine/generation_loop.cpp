@@ -84,8 +84,9 @@ void GenerationLoop::run_step(Batch& batch, const Listener& listener) {
   for (int stage = 0; stage < stages; stage++) {
     parts_.weights.prefetch((stage + 1) % stages);
     const LayerWeights weights = parts_.weights.acquire(stage, parts_.compute);
-    const LayerContext context{parts_.spec,   parts_.ops, parts_.compute, parts_.caches,
-                               parts_.memory, step_,      prompts_,       pieces};
+    const LayerContext context{parts_.spec,    parts_.ops,    parts_.compute,
+                               parts_.weights, parts_.caches, parts_.memory,
+                               step_,          prompts_,      pieces};
     for (size_t i = 0; i < step_.active.size(); i++) {
       const GroupStep& group = step_.groups[step_.active[i]];
       prefetch_cache_after(stage, i);

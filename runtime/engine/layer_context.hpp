@@ -18,6 +18,7 @@ struct LayerContext {
   const ModelSpec& spec;
   Ops& ops;
   Stream& stream;  // the compute lane
+  WeightFeed& weights;
   CacheFeed& caches;
   const StepMemory& memory;
   const Step& step;

@@ -8,12 +8,18 @@ namespace hydrant {
 
 class ResidentWeights final : public WeightFeed {
  public:
-  explicit ResidentWeights(const ModelWeights& weights) : weights_(weights) {}  // must outlive this
+  // Both must outlive this.
+  ResidentWeights(Ops& ops, const ModelWeights& weights) : ops_(ops), weights_(weights) {}
   void prefetch(int) override {}
   LayerWeights acquire(int stage, Stream&) override { return weights_.stage(stage); }
+  void look_up(Matrix table, EmbedArgs args, Stream& reader) override {
+    args.table = weights_.stage(0)[table];
+    ops_.embed(reader, args);
+  }
   void release(int, Stream&) override {}
 
  private:
+  Ops& ops_;
   const ModelWeights& weights_;
 };
 

@@ -4,8 +4,23 @@
 #include <utility>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/log.hpp"
 
 namespace hydrant {
+namespace {
+
+struct Bytes {
+  uint64_t offset;
+  size_t count;
+};
+Bytes bytes_of(const StoredTensor& tensor, int64_t first, int64_t count) {
+  ensure(tensor.dtype && first >= 0 && count >= 0 && count <= tensor.rows - first,
+         "rows {} to {} of {}", first, first + count, tensor.name);
+  const auto row = uint64_t(row_bytes(*tensor.dtype, tensor.columns));
+  return {tensor.offset + uint64_t(first) * row, size_t(uint64_t(count) * row)};
+}
+
+}  // namespace
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
@@ -51,11 +66,30 @@ uint64_t Checkpoint::bytes() const {
 
 void Checkpoint::read_rows(const StoredTensor& tensor, int64_t first, int64_t count,
                            std::byte* to) const {
-  ensure(tensor.dtype && first >= 0 && count >= 0 && count <= tensor.rows - first,
-         "rows {} to {} of {}", first, first + count, tensor.name);
-  const auto row = uint64_t(row_bytes(*tensor.dtype, tensor.columns));
-  files_.at(tensor.file)
-      .read(tensor.offset + uint64_t(first) * row, to, size_t(uint64_t(count) * row), tensor.name);
+  const Bytes at = bytes_of(tensor, first, count);
+  files_.at(tensor.file).read(at.offset, to, at.count, tensor.name);
+}
+
+Checkpoint Checkpoint::reopened(Caching caching) const {
+  std::vector<File> files;
+  for (const File& file : files_) {
+    files.push_back(file.reopened(caching));
+    if (caching == Caching::direct && !files.back().is_direct() && files.size() == 1)
+      log::warning("{}: its file system has no direct reads; weights come through the page cache",
+                   file.path());
+  }
+  return Checkpoint(std::move(files), tensors_, hole_);
+}
+
+File::Extent Checkpoint::extent(const StoredTensor& tensor, int64_t first, int64_t count) const {
+  const Bytes at = bytes_of(tensor, first, count);
+  return files_.at(tensor.file).extent(at.offset, at.count);
+}
+
+File::Arrived Checkpoint::read_extent(const StoredTensor& tensor, int64_t first, int64_t count,
+                                      std::byte* to) const {
+  const Bytes at = bytes_of(tensor, first, count);
+  return files_.at(tensor.file).read_extent(at.offset, at.count, to, tensor.name);
 }
 
 }  // namespace hydrant

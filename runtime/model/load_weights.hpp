@@ -1,12 +1,11 @@
 // From a checkpoint to panels on a device.
 #pragma once
-#include <cstdint>
-#include <functional>
 #include <utility>
 #include <vector>
 
 #include "runtime/device/device.hpp"
 #include "runtime/model/checkpoint.hpp"
+#include "runtime/model/panel_reader.hpp"
 #include "runtime/model/spec.hpp"
 #include "runtime/model/weight_plan.hpp"
 #include "runtime/model/weights.hpp"
@@ -25,9 +24,6 @@ class ModelWeights {
   Buffer memory_;
   std::vector<LayerWeights> stages_;
 };
-
-// Called in the calling thread, with bytes read so far and in all; the last time when all are.
-using LoadProgress = std::function<void(uint64_t done, uint64_t total)>;
 
 // Reads, checks and packs, on as many threads as the device has; beside the allocation it needs a
 // few MiB. A value that is not finite is refused naming file, tensor and row.

@@ -15,4 +15,14 @@ constexpr std::array<std::string_view, size_t(Vector::count)> kVectors{
 std::string_view name(Matrix role) { return kMatrices.at(size_t(role)); }
 std::string_view name(Vector role) { return kVectors.at(size_t(role)); }
 
+WeightParts LayerWeights::parts(std::initializer_list<Matrix> roles) const {
+  WeightParts parts{};
+  size_t count = 0;
+  for (const Matrix role : roles) {
+    parts.at(count++) = (*this)[role];
+    if (role == cut) parts.at(count++) = rest;
+  }
+  return parts;
+}
+
 }  // namespace hydrant

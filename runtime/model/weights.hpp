@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 #include "runtime/device/tensor.hpp"
@@ -45,9 +46,17 @@ std::string_view name(Vector role);
 
 // One stage's weights; missing ones are null. Stage 0: tokens, places, project_in. Stages 1..L: a
 // block. Stage L+1: final norm, project_out, head (for a tied head: the same panels as tokens).
+//
+// One matrix, `cut`, may lie in two runs of panels: its entry is the first rows, `rest` the others.
+// A product takes both side by side, so nothing has to be copied to make them one.
 struct LayerWeights {
   std::array<Weight, size_t(Matrix::count)> matrices{};
   std::array<ConstTensor, size_t(Vector::count)> vectors{};
+  Matrix cut = Matrix::count;
+  Weight rest;
+
+  // The matrices side by side, as a product takes them: at most three.
+  WeightParts parts(std::initializer_list<Matrix> roles) const;
 
   const Weight& operator[](Matrix role) const { return matrices[size_t(role)]; }
   const ConstTensor& operator[](Vector role) const { return vectors[size_t(role)]; }

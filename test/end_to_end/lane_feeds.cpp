@@ -25,7 +25,7 @@ TinyModel only_stage(const TinyModel& model, const TinyStage& stage) {
 }  // namespace
 
 LaneWeights::LaneWeights(const TinyModel& model, Device& device, Stream& load, int slots)
-    : load_(load) {
+    : ops_(device.ops()), load_(load) {
   size_t largest = 0;
   for (const TinyStage& stage : model.stages) {
     homes_.push_back(on_device(only_stage(model, stage), device));
@@ -59,6 +59,16 @@ LayerWeights LaneWeights::acquire(int stage, Stream& reader) {
   Slot* const slot = find(stage);
   ensure(slot != nullptr, "no slot is free for stage {}", stage);
   reader.wait(*slot->ready);
+  return staged(stage);
+}
+
+void LaneWeights::look_up(Matrix table, EmbedArgs args, Stream& reader) {
+  args.table = staged(0)[table];
+  ops_.embed(reader, args);
+}
+
+LayerWeights LaneWeights::staged(int stage) {
+  const Slot* const slot = find(stage);
   LayerWeights weights = homes_[size_t(stage)].stage(0);
   const std::byte* const base = base_of(weights);
   const auto moved = [&](const void* p) -> const void* {

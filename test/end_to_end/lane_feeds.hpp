@@ -17,6 +17,7 @@ class LaneWeights final : public WeightFeed {
   LaneWeights(const TinyModel& model, Device& device, Stream& load, int slots);
   void prefetch(int stage) override;
   LayerWeights acquire(int stage, Stream& reader) override;
+  void look_up(Matrix table, EmbedArgs args, Stream& reader) override;
   void release(int stage, Stream& reader) override;
 
  private:
@@ -26,7 +27,9 @@ class LaneWeights final : public WeightFeed {
     int stage = -1;
   };
   Slot* find(int stage);
+  LayerWeights staged(int stage);
 
+  Ops& ops_;
   Stream& load_;
   std::vector<ModelWeights> homes_;  // [stage]
   std::vector<Slot> slots_;

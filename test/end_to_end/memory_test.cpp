@@ -35,7 +35,7 @@ TEST_CASE("a run allocates what it said it needs", "[memory]") {
         rows.push_back(long_request(model.spec, length, p));
       RecordingDevice device;
       const ModelWeights weights = on_device(model, device);
-      ResidentWeights feed(weights);
+      ResidentWeights feed(device.ops(), weights);
       Generator generator(device, model.spec, feed, {2, 2, 64, 1000}, DType::bf16);
       const MemoryNeed need = generator.need(rows);
       const size_t before = device.allocated();

@@ -42,6 +42,12 @@ void RecordingStream::copy(void* to, const void* from, size_t bytes) {
   std::memmove(to, from, bytes);
 }
 
+void RecordingStream::fill(void* to, size_t bytes, std::function<void()> work) {
+  begin("fill");
+  writes(to, bytes);
+  work();
+}
+
 void RecordingStream::record(Event& event) {
   begin("record");
   static_cast<RecordingEvent&>(event).clock = clock_;

@@ -34,6 +34,7 @@ class RecordingStream final : public Stream {
       : device_(device), lane_(lane), id_(id) {}
   std::string_view lane() const override { return lane_; }
   void copy(void* to, const void* from, size_t bytes) override;
+  void fill(void* to, size_t bytes, std::function<void()> work) override;
   void record(Event& event) override;
   void wait(const Event& event) override;
   void synchronize() override;

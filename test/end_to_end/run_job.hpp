@@ -18,7 +18,7 @@ struct Engine {
       : device(open_device("cpu", {threads, ""})),
         model(tiny),
         weights(on_device(tiny, *device)),
-        feed(weights) {}
+        feed(device->ops(), weights) {}
 
   Generator generator(BatchShape shape = {}, DType kv = DType::f32) {
     return {*device, model.spec, feed, shape, kv};

@@ -44,6 +44,10 @@ void HostStream::copy(void* to, const void* from, size_t bytes) {
   enqueue(bytes, [to, from](size_t count) { std::memcpy(to, from, count); });
 }
 
+void HostStream::fill(void*, size_t, std::function<void()> work) {
+  enqueue(work, [](const std::function<void()>& w) { w(); });
+}
+
 void HostStream::record(Event& event) {
   auto& host_event = static_cast<HostEvent&>(event);
   if (inline_ && !failure_) return host_event.set(nullptr);  // everything before it is done

@@ -11,6 +11,7 @@ namespace {
 void embed_row(const EmbedArgs& args, int64_t i) {
   const Weight& table = args.table;
   const int64_t row = int64_t{args.indices.as<int32_t>()[i]} + args.offset;
+  if (args.partial && (row < 0 || row >= table.n)) return;
   ensure(row >= 0 && row < table.n, "embedding row {} of a table of {}", row, table.n);
   const auto* panel =
       static_cast<const std::byte*>(table.panels) + size_t(row / kPanelRows) * table.panel_bytes;

@@ -87,7 +87,7 @@ class Product {
   const LinearArgs& args_;
   LinearScratch& scratch_;
   int64_t t_, k_;
-  std::array<Part, 3> parts_{};
+  std::array<Part, std::tuple_size_v<WeightParts>> parts_{};
   size_t part_count_ = 0;
   int64_t panels_ = 0, columns_ = 0;
   bool used_[kKinds] = {};

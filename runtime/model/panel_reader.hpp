@@ -1,0 +1,64 @@
+// From rows of a checkpoint to panels.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "runtime/model/row_reader.hpp"
+#include "runtime/model/weight_plan.hpp"
+
+namespace hydrant {
+
+// Neighbouring panels of one matrix.
+struct PanelRun {
+  const MatrixPlan* matrix = nullptr;
+  int64_t first = 0, count = 0;
+
+  int64_t rows() const;  // fewer than 16 each at the matrix's end
+  size_t bytes() const { return size_t(count) * matrix->weight.panel_bytes; }
+};
+
+// Cuts a run into runs of about a MiB in the file, where the order of the rows allows between
+// stretches that are read at once.
+std::vector<PanelRun> cut(const PanelRun& run);
+
+// One thread's; keeps its memory from one call to the next.
+class PanelReader {
+ public:
+  PanelReader(const Checkpoint& checkpoint, const Ops& ops)
+      : checkpoint_(checkpoint), ops_(ops), reader_(checkpoint) {}
+
+  // Reads, checks and packs. A value that is not finite is refused (bad_file) naming file, tensor
+  // and row. Returns the bytes that the file gave.
+  uint64_t read(const PanelRun& run, std::byte* panels);
+  // The same for rows of the matrix as they are listed, 16 a panel.
+  uint64_t read(const MatrixPlan& matrix, std::span<const int64_t> rows, std::byte* panels);
+
+  RowReader::Cost cost(const PanelRun& run);
+  void reserve(size_t memory) { reader_.reserve(memory); }
+
+ private:
+  void list(const PanelRun& run);
+
+  const Checkpoint& checkpoint_;
+  const Ops& ops_;
+  RowReader reader_;
+  std::vector<int64_t> rows_, wanted_;
+};
+
+// Called in the calling thread, with bytes read so far and in all; the last time when all are.
+using LoadProgress = std::function<void(uint64_t done, uint64_t total)>;
+
+struct PanelLoad {
+  PanelRun run;
+  std::byte* to = nullptr;
+};
+// Loads them on several threads. Of several failures the first run's is thrown.
+void load_panels(const Checkpoint& checkpoint, const Ops& ops, std::span<const PanelLoad> loads,
+                 int threads, const LoadProgress& progress);
+
+// Writes a source's part of a vector, which begins at `whole`.
+void load_vector(const Checkpoint& checkpoint, const VectorPlan& plan, float* whole);
+
+}  // namespace hydrant
