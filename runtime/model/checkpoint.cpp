@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "runtime/base/error.hpp"
-#include "runtime/base/log.hpp"
 
 namespace hydrant {
 namespace {
@@ -72,12 +71,7 @@ void Checkpoint::read_rows(const StoredTensor& tensor, int64_t first, int64_t co
 
 Checkpoint Checkpoint::reopened(Caching caching) const {
   std::vector<File> files;
-  for (const File& file : files_) {
-    files.push_back(file.reopened(caching));
-    if (caching == Caching::direct && !files.back().is_direct() && files.size() == 1)
-      log::warning("{}: its file system has no direct reads; weights come through the page cache",
-                   file.path());
-  }
+  for (const File& file : files_) files.push_back(file.reopened(caching));
   return Checkpoint(std::move(files), tensors_, hole_);
 }
 

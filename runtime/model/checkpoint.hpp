@@ -44,8 +44,8 @@ class Checkpoint {
   // Rows [first, first + count) as they stand in the file; the tensor must have a dtype.
   void read_rows(const StoredTensor& tensor, int64_t first, int64_t count, std::byte* to) const;
 
-  // The same tensors, of files opened anew: for reading them again and again past the page cache.
-  // One line warns where that cannot be. Tensors of either may be read through the other.
+  // The same tensors, of files opened anew (File::reopened): for reading them again and again past
+  // the page cache. Tensors of either may be read through the other.
   Checkpoint reopened(Caching caching) const;
   // What reading these rows by read_extent moves, and that reading (file.hpp).
   File::Extent extent(const StoredTensor& tensor, int64_t first, int64_t count) const;

@@ -1,0 +1,32 @@
+#include "offload/link.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+namespace hydrant {
+namespace {
+
+// A sleep ends late. What a copy was late by is taken off the next one's time, so that many small
+// copies have the link's rate and not less.
+constexpr std::chrono::milliseconds kLate{1};
+
+}  // namespace
+
+Link::Clock::time_point Link::reserve(size_t bytes) {
+  const std::chrono::duration<double> time(double(bytes) / rate_);
+  const std::lock_guard lock(mutex_);
+  taken_until_ = std::max(taken_until_, Clock::now() - kLate) +
+                 std::chrono::duration_cast<Clock::duration>(time);
+  return taken_until_;
+}
+
+void Link::copy(Stream& lane, void* to, const void* from, size_t bytes) {
+  if (rate_ == 0) return lane.copy(to, from, bytes);
+  auto until = std::make_shared<Clock::time_point>();
+  lane.fill(nullptr, 0, [this, until, bytes] { *until = reserve(bytes); });
+  lane.copy(to, from, bytes);
+  lane.fill(nullptr, 0, [until] { std::this_thread::sleep_until(*until); });
+}
+
+}  // namespace hydrant

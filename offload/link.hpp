@@ -1,0 +1,28 @@
+// The way from host memory to the device.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+
+#include "runtime/device/stream.hpp"
+
+namespace hydrant {
+
+// Where device memory is host memory, a slower bus can be stood in for: a copy of b bytes then
+// keeps its lane for b / rate seconds, asleep but for the copying itself. Lanes that share the link
+// share its rate.
+class Link {
+ public:
+  explicit Link(double bytes_per_second = 0) : rate_(bytes_per_second) {}  // 0: as fast as it goes
+  void copy(Stream& lane, void* to, const void* from, size_t bytes);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point reserve(size_t bytes);
+
+  double rate_;
+  std::mutex mutex_;
+  Clock::time_point taken_until_{};
+};
+
+}  // namespace hydrant

@@ -1,0 +1,111 @@
+#include "offload/weight_layout.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "runtime/base/aligned.hpp"
+#include "runtime/device/buffer.hpp"
+
+namespace hydrant {
+namespace {
+
+size_t take(Arena& arena, const MatrixPlace& m, int64_t panels) {
+  const size_t at = arena.used();
+  arena.take_bytes(size_t(panels) * m.plan->weight.panel_bytes);
+  return at;
+}
+
+// Places of the stage's matrices in slot and host home.
+void lay_out_stage(StageLayout& stage, Arena& host) {
+  stage.host_at = host.used();
+  Arena slot;
+  for (MatrixPlace& m : stage.matrices) {
+    const size_t panel_bytes = m.plan->weight.panel_bytes;
+    m.slot_at = take(slot, m, m.streamed());
+    m.host_at = stage.host_at + m.slot_at;
+    if (m.homes.host > 0) stage.host_bytes = m.slot_at + size_t(m.homes.host) * panel_bytes;
+    if (m.homes.disk == 0) continue;
+    const int64_t first = m.homes.device + m.homes.host;
+    for (const PanelRun& run : cut({m.plan, first, m.homes.disk})) {
+      const auto before = size_t(run.first - m.homes.device);
+      stage.disk.push_back({run, m.slot_at + before * panel_bytes});
+      stage.disk_bytes += run.bytes();
+    }
+  }
+  stage.slot_bytes = slot.used();
+  host.take_bytes(stage.host_bytes);
+}
+
+}  // namespace
+
+Weight MatrixPlace::weight(int64_t first, int64_t count, const std::byte* panels) const {
+  Weight w = plan->weight;
+  w.n = std::min(plan->weight.n - first * kPanelRows, count * kPanelRows);
+  w.panels = panels;
+  return w;
+}
+
+WeightLayout::WeightLayout(const WeightPlan& plan, const ModelSpec& spec,
+                           const WeightShares& shares)
+    : stages(size_t(spec.stages())) {
+  const std::vector<MatrixSize> sizes = matrix_sizes(plan, spec);
+  const std::vector<PanelHomes> homes = place_weights(sizes, shares);
+  Arena device, host;
+  std::map<std::pair<int, Vector>, size_t> placed;  // a vector may have several sources
+  for (const VectorPlan& v : plan.vectors) {
+    const auto [at, fresh] =
+        placed.emplace(std::pair(v.source.stage, v.source.role), device.used());
+    if (fresh) device.take_bytes(size_t(v.source.vector_size) * sizeof(float));
+    vector_at.push_back(at->second);
+  }
+  for (size_t i = 0; i < homes.size(); i++) {
+    const MatrixPlan& m = plan.matrices[i];
+    MatrixPlace place{.plan = &m, .role = m.source.role, .homes = homes[i]};
+    place.device_at = take(device, place, place.homes.device);
+    if (sizes[i].only_looked_up) {
+      place.host_at = take(host, place, place.homes.host);
+      tables.push_back(place);
+    } else {
+      if (place.role == Matrix::tokens) place.role = Matrix::head;
+      stages[size_t(sizes[i].stage)].matrices.push_back(place);
+    }
+  }
+  for (StageLayout& stage : stages) {
+    lay_out_stage(stage, host);
+    slot_bytes = std::max(slot_bytes, stage.slot_bytes);
+    for (const DiskRun& d : stage.disk) largest_run = std::max(largest_run, d.run.bytes());
+  }
+  if (spec.tied_head)
+    for (const MatrixPlace& m : stages.back().matrices)
+      if (m.role == Matrix::head) {
+        tables.push_back(m);
+        tables.back().role = Matrix::tokens;
+      }
+  device_bytes = device.used();
+  host_bytes = host.used();
+}
+
+std::vector<PanelLoad> WeightLayout::loads(std::byte* device, std::byte* host) const {
+  std::vector<PanelLoad> loads;
+  std::set<const MatrixPlan*> listed;  // a tied table is in two places
+  const auto add = [&](const MatrixPlace& m) {
+    if (!listed.insert(m.plan).second) return;
+    if (m.homes.device > 0) loads.push_back({{m.plan, 0, m.homes.device}, device + m.device_at});
+    if (m.homes.host > 0)
+      loads.push_back({{m.plan, m.homes.device, m.homes.host}, host + m.host_at});
+  };
+  for (const MatrixPlace& m : tables) add(m);
+  for (const StageLayout& stage : stages)
+    for (const MatrixPlace& m : stage.matrices) add(m);
+  return loads;
+}
+
+const MatrixPlace* WeightLayout::table(Matrix role) const {
+  for (const MatrixPlace& m : tables)
+    if (m.role == role) return &m;
+  return nullptr;
+}
+
+}  // namespace hydrant

@@ -1,0 +1,60 @@
+// Where each byte of offloaded weights lies and moves: worked out once, before anything is read.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "offload/placement.hpp"
+#include "runtime/model/panel_reader.hpp"
+#include "runtime/model/weight_plan.hpp"
+
+namespace hydrant {
+
+// One matrix of a stage. Its panels on the device are one run of memory, those that are streamed
+// another: [host | disk] in the stage's slot.
+struct MatrixPlace {
+  const MatrixPlan* plan = nullptr;
+  Matrix role{};
+  PanelHomes homes;
+  size_t device_at = 0;  // in the device home
+  size_t host_at = 0;    // in the host home
+  size_t slot_at = 0;    // in a slot
+
+  int64_t streamed() const { return homes.host + homes.disk; }
+  // Panels [first, first + count), which lie at `panels`, as a matrix.
+  Weight weight(int64_t first, int64_t count, const std::byte* panels) const;
+};
+
+struct DiskRun {
+  PanelRun run;
+  size_t slot_at = 0;
+};
+
+struct StageLayout {
+  std::vector<MatrixPlace> matrices;
+  // What begins the slot is one run of the host home: it comes by one copy.
+  size_t host_at = 0, host_bytes = 0;
+  std::vector<DiskRun> disk;  // what follows it
+  size_t disk_bytes = 0;      // packed, without gaps
+  size_t slot_bytes = 0;
+};
+
+// The order of a stage's matrices is that of their panels in the slot, so the host home of a stage
+// is the image of its slot's beginning, and panels from host and file meet without a gap.
+struct WeightLayout {
+  WeightLayout(const WeightPlan& plan, const ModelSpec& spec, const WeightShares& shares);
+
+  std::vector<StageLayout> stages;
+  // Tables that stage 0 looks up in, where they lie. A tied one is the head's: the same places.
+  std::vector<MatrixPlace> tables;
+  std::vector<size_t> vector_at;            // of the plan's vectors, in the device home
+  size_t device_bytes = 0, host_bytes = 0;  // of the homes
+  size_t slot_bytes = 0;                    // of the largest stage
+  size_t largest_run = 0;                   // of panels that come from the file
+
+  const MatrixPlace* table(Matrix role) const;  // null: the model has none
+  // What is loaded once, when the homes begin there.
+  std::vector<PanelLoad> loads(std::byte* device, std::byte* host) const;
+};
+
+}  // namespace hydrant

@@ -1,0 +1,218 @@
+#include "offload/weight_prefetcher.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/log.hpp"
+
+namespace hydrant {
+namespace {
+
+constexpr int kMostSlots = 64, kMostLanes = 16;
+
+WeightOffload checked(const WeightOffload& o) {
+  if (o.slots < 2 || o.slots > kMostSlots)
+    fail(Fault::bad_config, "prefetch.weight_slots: {}, must be 2 to {}", o.slots, kMostSlots);
+  if (o.disk_lanes < 1 || o.disk_lanes > kMostLanes)
+    fail(Fault::bad_config, "prefetch.disk_lanes: {}, must be 1 to {}", o.disk_lanes, kMostLanes);
+  if (!(o.link >= 0 && std::isfinite(o.link)))
+    fail(Fault::bad_config, "memory.link: {} bytes a second, must not be negative", o.link);
+  return o;
+}
+
+int slots_of(const WeightOffload& o) { return o.overlap ? o.slots : 1; }
+int disk_lanes_of(const WeightOffload& o) { return o.overlap ? o.disk_lanes : 0; }
+
+// Where the allocations are cut; sizes alone where an arena measures.
+struct Carved {
+  std::byte *device_home, *ring, *host_home, *buffers, *rows;
+};
+Carved carve(const WeightLayout& layout, const WeightOffload& o, Arena& device, Arena& host) {
+  const auto take = [](Arena& arena, size_t bytes) {
+    return static_cast<std::byte*>(arena.take_bytes(bytes));
+  };
+  Carved c{};
+  c.device_home = take(device, layout.device_bytes);
+  c.ring = take(device, layout.slot_bytes * size_t(slots_of(o)));
+  c.host_home = take(host, layout.host_bytes);
+  c.buffers = take(host, layout.largest_run * DiskPanels::buffers(disk_lanes_of(o)));
+  c.rows = take(host, DiskRows::slot_bytes(layout) * size_t(DiskRows::kSlots));
+  return c;
+}
+
+OffloadMemory measure(const WeightLayout& layout, const Checkpoint& file, const Ops& ops,
+                      const WeightOffload& o) {
+  Arena device, host;
+  carve(layout, o, device, host);
+  OffloadMemory memory{layout.device_bytes, device.used() - layout.device_bytes, layout.host_bytes,
+                       host.used() - layout.host_bytes};
+  size_t reading = 0;
+  for (const StageLayout& stage : layout.stages)
+    reading = std::max(reading, DiskPanels::cost(file, ops, stage.disk).memory);
+  memory.staging +=
+      reading * size_t(std::max(1, disk_lanes_of(o))) + DiskRows::reader_bytes(layout);
+  return memory;
+}
+
+}  // namespace
+
+OffloadMemory WeightPrefetcher::memory(const Checkpoint& checkpoint, const ModelSpec& spec,
+                                       const WeightPlan& plan, const Ops& ops,
+                                       const WeightOffload& options) {
+  const WeightOffload o = checked(options);
+  return measure(WeightLayout(plan, spec, o.shares), checkpoint.reopened(o.caching), ops, o);
+}
+
+WeightPrefetcher::WeightPrefetcher(const Checkpoint& checkpoint, const ModelSpec& spec,
+                                   const WeightPlan& plan, Device& device,
+                                   const WeightOffload& options, const LoadProgress& progress)
+    : options_(checked(options)),
+      file_(checkpoint.reopened(options.caching)),
+      ops_(device.ops()),
+      layout_(plan, spec, options.shares),
+      memory_(measure(layout_, file_, ops_, options_)),
+      on_device_(device.allocate(Memory::device, memory_.device_homes + memory_.ring,
+                                 "the weights on the device")),
+      link_(options.link) {
+  Arena device_size, host_size;
+  carve(layout_, options_, device_size, host_size);
+  on_host_ = device.allocate(Memory::pinned, host_size.used(), "the weights on the host");
+  Arena on_device(on_device_), on_host(on_host_);
+  const Carved at = carve(layout_, options_, on_device, on_host);
+  device_home_ = at.device_home;
+  host_home_ = at.host_home;
+
+  for (size_t i = 0; i < plan.vectors.size(); i++)
+    load_vector(checkpoint, plan.vectors[i],
+                reinterpret_cast<float*>(device_home_ + layout_.vector_at[i]));
+  load_panels(checkpoint, ops_, layout_.loads(device_home_, host_home_), device.threads(),
+              progress);
+  set_views(plan);
+  for (const StageLayout& stage : layout_.stages)
+    expected_.push_back(
+        {stage.host_bytes, stage.disk_bytes, DiskPanels::cost(file_, ops_, stage.disk).moved});
+
+  const bool reads = layout_.largest_run > 0 || DiskRows::slot_bytes(layout_) > 0;
+  if (reads && options_.caching == Caching::direct && !file_.files().front().is_direct())
+    log::warning("{}: its file system has no direct reads; weights come through the page cache",
+                 file_.files().front().path());
+  ring_.emplace(device, at.ring, slots_of(options_), layout_.slot_bytes);
+  disk_panels_.emplace(file_, device, layout_, disk_lanes_of(options_), at.buffers, traffic_,
+                       stopping_);
+  disk_rows_.emplace(file_, device, layout_, options_.overlap, at.rows, traffic_, stopping_);
+  next_ = after(-1);
+  if (options_.overlap && next_ >= 0)
+    lane_ = device.make_stream("load_weights", /*inline_work=*/false);
+}
+
+WeightPrefetcher::~WeightPrefetcher() { stopping_ = true; }
+
+void WeightPrefetcher::set_views(const WeightPlan& plan) {
+  views_.resize(layout_.stages.size());
+  for (size_t i = 0; i < plan.vectors.size(); i++) {
+    const VectorSource& v = plan.vectors[i].source;
+    views_[size_t(v.stage)].vectors[size_t(v.role)] =
+        ConstTensor(device_home_ + layout_.vector_at[i], DType::f32, {v.vector_size});
+  }
+  for (size_t stage = 0; stage < views_.size(); stage++)
+    for (const MatrixPlace& m : layout_.stages[stage].matrices)
+      if (m.homes.device > 0)
+        views_[stage].matrices[size_t(m.role)] =
+            m.weight(0, m.homes.device, device_home_ + m.device_at);
+}
+
+// The next stage in the circle that moves anything; -1: none does.
+int WeightPrefetcher::after(int stage) const {
+  const auto stages = int(layout_.stages.size());
+  for (int i = 1; i <= stages; i++)
+    if (moves((stage + i) % stages)) return (stage + i) % stages;
+  return -1;
+}
+
+void WeightPrefetcher::fill(int stage, Stream& lane) {
+  const StageLayout& s = layout_.stages[size_t(stage)];
+  const int64_t use = front_use_ + int64_t(held_.size());
+  held_.push_back(stage);
+  next_ = after(stage);
+  ring_->begin_fill(use, lane);
+  if (s.host_bytes > 0) {
+    link_.copy(lane, ring_->data(use), host_home_ + s.host_at, s.host_bytes);
+    traffic_.from_host += s.host_bytes;
+  }
+  disk_panels_->load(s.disk, ring_->data(use), lane, link_);
+  ring_->end_fill(use, lane);
+}
+
+void WeightPrefetcher::prefetch(int) {
+  if (!lane_) return;
+  while (held_.size() < size_t(ring_->slots())) fill(next_, *lane_);
+}
+
+// Goes on from another stage: a run may have ended in the middle of a step.
+void WeightPrefetcher::restart(int stage) {
+  front_use_ += int64_t(held_.size());
+  held_.clear();
+  next_ = stage;
+}
+
+LayerWeights WeightPrefetcher::acquire(int stage, Stream& reader) {
+  LayerWeights weights = views_[size_t(stage)];
+  if (!moves(stage)) return weights;
+  if (!lane_ || held_.empty() || held_.front() != stage) {
+    restart(stage);
+    fill(stage, lane_ ? *lane_ : reader);
+  }
+  ring_->begin_read(front_use_, reader);
+  const std::byte* const slot = ring_->data(front_use_);
+  for (const MatrixPlace& m : layout_.stages[size_t(stage)].matrices) {
+    if (m.streamed() == 0) continue;
+    const Weight streamed = m.weight(m.homes.device, m.streamed(), slot + m.slot_at);
+    if (m.homes.device == 0) {
+      weights.matrices[size_t(m.role)] = streamed;
+    } else {
+      weights.cut = m.role;
+      weights.rest = streamed;
+    }
+  }
+  return weights;
+}
+
+void WeightPrefetcher::look_up(Matrix role, EmbedArgs args, Stream& reader) {
+  const MatrixPlace* const table = layout_.table(role);
+  ensure(table != nullptr, "rows of {} are looked up, of which the model has none", name(role));
+  const PanelHomes& homes = table->homes;
+  const auto in_place = [&](int64_t first, int64_t panels, const std::byte* at) {
+    if (panels == 0) return;
+    EmbedArgs some = args;
+    some.table = table->weight(first, panels, at);
+    some.offset = int32_t(args.offset - first * kPanelRows);
+    some.partial = some.table.n < table->plan->weight.n;
+    ops_.embed(reader, some);
+  };
+  in_place(0, homes.device, device_home_ + table->device_at);
+  in_place(homes.device, homes.host, host_home_ + table->host_at);
+  if (homes.disk > 0) disk_rows_->look_up(*table, args, reader);
+}
+
+void WeightPrefetcher::release(int stage, Stream& reader) {
+  if (!moves(stage)) return;
+  ensure(!held_.empty() && held_.front() == stage, "stage {} is released but was not acquired",
+         stage);
+  ring_->end_read(front_use_++, reader);
+  held_.pop_front();
+}
+
+StepTraffic WeightPrefetcher::step_traffic(int stage) const { return expected_[size_t(stage)]; }
+
+StepTraffic WeightPrefetcher::step_traffic() const {
+  StepTraffic sum;
+  for (const StepTraffic& s : expected_) {
+    sum.from_host += s.from_host;
+    sum.from_disk += s.from_disk;
+    sum.file += s.file;
+  }
+  return sum;
+}
+
+}  // namespace hydrant
