@@ -19,10 +19,8 @@ namespace {
 // Throws bad_file unless it is a regular file.
 struct stat about(int descriptor, const std::string& path) {
   struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(descriptor);
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
     fail(Fault::bad_file, "{}: not a regular file", path);
-  }
   return status;
 }
 
@@ -38,7 +36,8 @@ int open_direct(const std::string& path) {
 
 }  // namespace
 
-File::File(std::string path) : path_(std::move(path)) {
+File::File(std::string path) : File() {  // from here on the destructor closes
+  path_ = std::move(path);
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) fail(Fault::bad_file, "{}: {}", path_, std::strerror(errno));
   size_ = uint64_t(about(descriptor_, path_).st_size);
@@ -112,7 +111,7 @@ size_t File::read_some(uint64_t offset, void* to, size_t bytes, size_t least,
     const bool ends = got == 0 || (direct_ && done % kBlock != 0);  // only the last block is cut
     if (ends && done < least)
       fail(Fault::bad_file, "{}: {}: the file ends at byte {}, it had {} when opened", path_, what,
-           offset + done, size_);
+           uint64_t(about(descriptor_, path_).st_size), size_);
   }
   return done;
 }

@@ -1,0 +1,98 @@
+// Where weights are at home changes no bit of any row.
+#include <catch2/catch.hpp>
+
+#include "offload/weight_prefetcher.hpp"
+#include "test/offload/file_model.hpp"
+#include "test/support/random.hpp"
+
+using namespace hydrant;
+using namespace hydrant::test;
+
+namespace {
+
+WeightShares random_shares(Random& random) {
+  const auto percent = [&](int64_t most) { return double(random.below(most + 1)); };
+  switch (random.below(5)) {
+    case 0:
+      return {0, 0, 100};
+    case 1:
+      return {0, 100, 0};
+    case 2: {
+      const double device = percent(100);
+      return {device, 100 - device, 0};
+    }
+    default: {
+      const double device = percent(100), host = percent(int64_t(100 - device));
+      return {device, host, 100 - device - host};
+    }
+  }
+}
+
+const std::vector<ModelChoice> kModels{{"opt"},
+                                       {"opt", DType::f16},
+                                       {"opt-post"},
+                                       {"opt-post", DType::q8_0},
+                                       {"llama", DType::bf16},
+                                       {"llama", DType::f32, FileKind::gguf},
+                                       {"llama", DType::q4_0, FileKind::gguf, true},
+                                       {"llama", DType::q4_1, FileKind::gguf},
+                                       {"llama", DType::q4_k, FileKind::gguf},
+                                       {"llama", DType::q6_k, FileKind::gguf, true},
+                                       {"neox"},
+                                       {"neox", DType::q8_0, FileKind::gguf},
+                                       {"neox-serial", DType::bf16}};
+
+}  // namespace
+
+TEST_CASE("any placement, depth, overlap and group split gives the resident run's bits") {
+  Random random(99);
+  for (const ModelChoice& choice : kModels) {
+    const FileModel model(choice);
+    const std::vector<Request> rows = mixed_job(model.spec, 6, 4);
+    const bool exact = random.below(2) == 0;
+    const auto device = open_device("cpu", {2, ""});
+    const WeightPlan plan = model.plan(device->ops(), exact);
+    const auto expected = run_resident(*device, model, exact, rows);
+    for (const Completion& c : expected) REQUIRE(c.finish == Finish::length);
+    for (int trial = 0; trial < 8; trial++) {
+      WeightOffload options{.shares = random_shares(random)};
+      options.slots = trial % 3 == 2 ? 5 : 2 + trial % 3;
+      options.overlap = trial % 4 != 3;
+      options.disk_lanes = int(1 + random.below(3));
+      options.caching = trial % 2 == 0 ? Caching::direct : Caching::cached;
+      const auto groups = int32_t(1 + random.below(3));
+      CAPTURE(choice.kind, name(choice.format), exact, options.shares.device, options.shares.host,
+              options.shares.disk, options.slots, options.overlap, options.disk_lanes, trial,
+              groups);
+      WeightPrefetcher feed(model.checkpoint, model.spec, plan, *device, options);
+      const auto run = [&] {
+        return run_with(*device, model, feed, rows, {2, groups, int32_t(5 + random.below(60)), 60});
+      };
+      for (int again = 0; again < 2; again++) {  // the second run goes on where the first ended
+        const auto done = run();
+        for (size_t row = 0; row < rows.size(); row++) {
+          CAPTURE(row, again);
+          REQUIRE(same_bits(done[row], expected[row]));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a run that ends within a step leaves the feed fit for the next") {
+  const FileModel model({"llama"});
+  const auto device = open_device("cpu", {1, ""});
+  const WeightPlan plan = model.plan(device->ops());
+  const std::vector<Request> rows = mixed_job(model.spec, 3, 4);
+  const auto expected = run_resident(*device, model, true, rows);
+  for (const bool overlap : {true, false}) {
+    WeightPrefetcher feed(model.checkpoint, model.spec, plan, *device,
+                          {.shares = {30, 30, 40}, .slots = 3, .overlap = overlap});
+    const auto lane = device->make_stream("compute", true);
+    feed.prefetch(1);
+    feed.acquire(1, *lane);
+    feed.prefetch(2);
+    const auto done = run_with(*device, model, feed, rows, {3, 1, 64, 64});
+    for (size_t row = 0; row < rows.size(); row++) REQUIRE(same_bits(done[row], expected[row]));
+  }
+}

@@ -1,0 +1,106 @@
+// What offloaded weights move and take is what was said before.
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
+
+#include "offload/weight_prefetcher.hpp"
+#include "test/offload/file_model.hpp"
+#include "test/offload/lane_device.hpp"
+
+using namespace hydrant;
+using namespace hydrant::test;
+
+namespace {
+
+constexpr int32_t kSteps = 5;
+
+// All rows begin together and take one step a token.
+std::vector<Request> even_job(const ModelSpec& spec) {
+  std::vector<Request> rows;
+  for (int32_t i = 0; i < 6; i++) rows.push_back(request_of(spec, {i, 7, 60 - i}, kSteps));
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("bytes moved are the bytes predicted, whatever the number of groups") {
+  for (const ModelChoice& choice :
+       std::vector<ModelChoice>{{"opt"}, {"llama", DType::q4_0, FileKind::gguf}, {"neox"}})
+    for (const bool overlap : {true, false})
+      for (const Caching caching : {Caching::direct, Caching::cached})
+        for (const int32_t groups : {1, 3}) {
+          const FileModel model(choice);
+          LaneDevice device;
+          const WeightPlan plan = model.plan(device.ops());
+          const WeightOffload options{
+              .shares = {20, 45, 35}, .slots = 3, .overlap = overlap, .caching = caching};
+          const OffloadMemory said =
+              WeightPrefetcher::memory(model.checkpoint, model.spec, plan, device.ops(), options);
+          WeightPrefetcher feed(model.checkpoint, model.spec, plan, device, options);
+          CHECK(device.on_device == said.device_homes + said.ring);
+          CHECK(device.on_host <= said.host_homes + said.staging);
+
+          const StepTraffic step = feed.step_traffic();
+          CHECK(step.from_host > 0);
+          CHECK(step.from_disk > 0);
+          run_with(device, model, feed, even_job(model.spec), {6 / groups, groups, 64, 64});
+          StepTraffic all{kSteps * step.from_host, kSteps * step.from_disk, kSteps * step.file};
+          // What the ring has brought for a step that does not come: the first stages that move.
+          int ahead = overlap ? options.slots - 1 : 0;
+          for (int stage = 0; ahead > 0; stage++) {
+            const StepTraffic s = feed.step_traffic(stage);
+            if (s.from_host + s.from_disk == 0) continue;
+            all.from_host += s.from_host;
+            all.from_disk += s.from_disk;
+            all.file += s.file;
+            ahead--;
+          }
+          CAPTURE(choice.kind, overlap, groups);
+          const WeightTraffic& moved = feed.traffic();
+          // The file's lanes may still be reading ahead.
+          for (int tries = 0; tries < 10000 && moved.file < all.file; tries++)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          CHECK(moved.from_host == all.from_host);
+          CHECK(moved.from_disk == all.from_disk);
+          CHECK(moved.file == all.file);
+          if (overlap) CHECK(device.copied == all.from_host + all.from_disk);
+        }
+}
+
+TEST_CASE("without offloading nothing moves, and the homes are the resident weights") {
+  const FileModel model({"llama"});
+  LaneDevice device;
+  const WeightPlan plan = model.plan(device.ops());
+  WeightPrefetcher feed(model.checkpoint, model.spec, plan, device, {});
+  CHECK(feed.memory().device_homes == plan.bytes);
+  CHECK(feed.memory().ring == 0);
+  CHECK(device.on_host == 0);
+  run_with(device, model, feed, even_job(model.spec), {6, 1, 64, 64});
+  CHECK(device.copied == 0);
+  CHECK(feed.traffic().file == 0);
+}
+
+TEST_CASE("of a table in the file only the rows that are looked up are read") {
+  const FileModel model({"llama"});
+  LaneDevice device;
+  const WeightPlan plan = model.plan(device.ops());
+  WeightPrefetcher feed(model.checkpoint, model.spec, plan, device, {.shares = {0, 0, 100}});
+  run_with(device, model, feed, even_job(model.spec), {6, 1, 64, 64});
+  CHECK(feed.step_traffic(0) == StepTraffic{});
+  CHECK(feed.traffic().rows == 6 * (3 + kSteps - 1));  // the last token is not fed
+}
+
+TEST_CASE("a copy over a slow link takes its time at least") {
+  using Clock = std::chrono::steady_clock;
+  const auto device = open_device("cpu", {1, ""});
+  const auto lane = device->make_stream("load_weights", false);
+  const std::vector<char> from(100000, 'x');
+  std::vector<char> to(from.size());
+  Link link(2e6);  // 50 ms a copy
+  const auto begin = Clock::now();
+  for (int i = 0; i < 3; i++) link.copy(*lane, to.data(), from.data(), from.size());
+  lane->synchronize();
+  // 150 ms; on virtual machines two cores' clocks have been seen to differ by almost one.
+  CHECK(Clock::now() - begin >= std::chrono::milliseconds(145));
+  CHECK(to == from);
+}
