@@ -82,6 +82,22 @@ TEST_CASE("copy moves bytes in order with other work") {
   }
 }
 
+TEST_CASE("the host's own work is done in order, and its failure is the stream's") {
+  for (const bool inline_work : {false, true}) {
+    HostStream stream("load", inline_work);
+    std::vector<int> a{1, 2, 3}, b(3);
+    stream.fill(a.data(), sizeof(int) * 3, [&] { a[1] = 7; });
+    stream.copy(b.data(), a.data(), sizeof(int) * 3);
+    stream.fill(a.data(), sizeof(int) * 3, [&] { a[1] = 9; });
+    stream.synchronize();
+    CHECK(b == std::vector<int>{1, 7, 3});
+    stream.fill(nullptr, 0, [] { throw std::runtime_error("no more"); });
+    stream.fill(a.data(), sizeof(int) * 3, [&] { a[1] = 5; });
+    CHECK_THROWS_WITH(stream.synchronize(), "no more");
+    CHECK(a[1] == 9);
+  }
+}
+
 TEST_CASE("a wait names the record made before it") {
   HostStream producer("load", false), consumer("compute", false);
   HostEvent event;

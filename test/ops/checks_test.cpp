@@ -137,7 +137,7 @@ TEST_CASE("arguments of operations over rows are checked") {
   Weight w;
   w.panels = memory, w.n = 32, w.k = 8, w.panel_bytes = 512;
 
-  expect_named<EmbedArgs>("embed", {ids({3}, 0), 2, w, false, tensor({3, 8}, 64)},
+  expect_named<EmbedArgs>("embed", {ids({3}, 0), 2, w, false, false, tensor({3, 8}, 64)},
                           {{"indices", [](auto& a) { a.indices.dtype = DType::f32; }},
                            {"indices is missing", [](auto& a) { a.indices.data = nullptr; }},
                            {"table", [](auto& a) { a.table.panels = nullptr; }},

@@ -91,6 +91,7 @@ TEST_CASE("parts of different formats and activations stand side by side") {
   ThreadPool one(1), three(3);
   for (const auto& parts :
        {std::vector{a.weight(), b.weight(), d.weight()},
+        std::vector{a.weight(), d.weight(), e.weight(), b.weight()},
         std::vector{d.weight(), e.weight(), b.weight()}, std::vector{e.weight(), a.weight()}}) {
     const LinearCase c{parts, {}, {}, Activation::none};
     for (const Isa isa : cpu::usable_isas()) {

@@ -83,6 +83,36 @@ TEST_CASE("embedding rows start at the offset and may be added") {
       CHECK(out[i * 40 + j] == 1.0f + float(file.values[size_t(rows[i] + 2) * 40 + j]));
 }
 
+TEST_CASE("runs of a table's panels are looked up one after the other") {
+  cpu::ThreadPool pool(2);
+  const FileWeights file = random_weights(DType::f16, 70, 512, 3);
+  const PackedWeights packed(file, Activations::f32);
+  std::vector<int32_t> rows;
+  for (int32_t i = 0; i < 100; i++) rows.push_back(i * 11 % 70);
+  std::vector<float> whole, runs;
+  EmbedArgs args = gather(packed, rows, whole);
+  for (const bool accumulate : {false, true}) {
+    args = gather(packed, rows, whole);
+    std::fill(whole.begin(), whole.end(), 0.5f);
+    args.accumulate = accumulate;
+    cpu::embed(pool, args);
+    EmbedArgs run = gather(packed, rows, runs);
+    std::fill(runs.begin(), runs.end(), 0.5f);
+    run.accumulate = accumulate;
+    run.partial = true;
+    const Weight table = run.table;
+    const int64_t borders[] = {0, 32, 48, 70};
+    for (int i = 0; i < 3; i++) {
+      run.table.panels = static_cast<const std::byte*>(table.panels) +
+                         size_t(borders[i] / kPanelRows) * table.panel_bytes;
+      run.table.n = borders[i + 1] - borders[i];
+      run.offset = int32_t(-borders[i]);
+      cpu::embed(pool, run);
+    }
+    CHECK(runs == whole);
+  }
+}
+
 TEST_CASE("an index outside the table is refused by its number") {
   cpu::ThreadPool pool(1);
   const PackedWeights packed(random_weights(DType::bf16, 20, 8, 1), Activations::f32);
