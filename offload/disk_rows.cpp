@@ -58,39 +58,50 @@ size_t DiskRows::reader_bytes(const WeightLayout& layout) {
 
 void DiskRows::look_up(const MatrixPlace& table, const EmbedArgs& args, Stream& reader) {
   Stream& lane = lane_ ? *lane_ : reader;
+  const size_t bytes = kIndexBytes + size_t(kPanels) * table.plan->weight.panel_bytes;
   const int64_t tokens = args.indices.shape[0];
   for (int64_t begin = 0; begin < tokens; begin += kRows) {
-    const int64_t count = std::min(kRows, tokens - begin), use = use_++;
+    EmbedArgs some = part(args, begin, std::min(kRows, tokens - begin));
+    const Wanted wanted = list(table, some);
+    if (wanted.here == 0) continue;
+    const int64_t use = use_++;
     std::byte* const slot = slots_.data(use);
-    EmbedArgs found = part(args, begin, count);
     slots_.begin_fill(use, lane);
-    lane.fill(slot, kIndexBytes + size_t(kPanels) * table.plan->weight.panel_bytes,
-              [this, &table, args, begin, count, slot] { read(table, args, begin, count, slot); });
+    lane.fill(slot, bytes, [this, &table, wanted, slot] { read(table, wanted, slot); });
     slots_.end_fill(use, lane);
     slots_.begin_read(use, reader);
-    found.indices = {slot, DType::i32, {count}};
-    found.offset = 0;
-    found.table = table.weight(0, kPanels, slot + kIndexBytes);
-    found.table.n = kRows;
-    found.partial = true;
-    ops_.embed(reader, found);
+    some.indices.data = slot;
+    some.offset = 0;
+    some.table = table.plan->weight;
+    some.table.panels = slot + kIndexBytes;
+    some.table.n = kRows;
+    some.partial = true;
+    ops_.embed(reader, some);
     slots_.end_read(use, reader);
   }
 }
 
-void DiskRows::read(const MatrixPlace& table, const EmbedArgs& args, int64_t begin, int64_t count,
-                    std::byte* slot) {
-  if (stopping_) return;
+DiskRows::Wanted DiskRows::list(const MatrixPlace& table, const EmbedArgs& args) {
   const int64_t first = (table.homes.device + table.homes.host) * kPanelRows;
+  Wanted wanted{};
+  wanted.count = size_t(args.indices.shape[0]);
+  for (size_t i = 0; i < wanted.count; i++) {
+    const int64_t row = int64_t{args.indices.as<int32_t>()[i]} + args.offset;
+    const bool here = row >= first && row < table.plan->weight.n;
+    wanted.rows[i] = here ? int32_t(row) : -1;
+    wanted.here += here;
+  }
+  return wanted;
+}
+
+void DiskRows::read(const MatrixPlace& table, const Wanted& wanted, std::byte* slot) {
+  if (stopping_) return;
   auto* const indices = reinterpret_cast<int32_t*>(slot);
   rows_.clear();
-  for (int64_t i = 0; i < count; i++) {
-    const int64_t row = int64_t{args.indices.as<int32_t>()[begin + i]} + args.offset;
-    const bool here = row >= first && row < table.plan->weight.n;
-    indices[i] = here ? int32_t(rows_.size()) : -1;
-    if (here) rows_.push_back(row);
+  for (size_t i = 0; i < wanted.count; i++) {
+    indices[i] = wanted.rows[i] < 0 ? -1 : int32_t(rows_.size());
+    if (wanted.rows[i] >= 0) rows_.push_back(wanted.rows[i]);
   }
-  if (rows_.empty()) return;
   file_.read(*table.plan, rows_, slot + kIndexBytes);
   traffic_.rows += rows_.size();
 }

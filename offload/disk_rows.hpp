@@ -1,5 +1,6 @@
 // Rows of tables, looked up in the file.
 #pragma once
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -29,8 +30,14 @@ class DiskRows {
   void look_up(const MatrixPlace& table, const EmbedArgs& args, Stream& reader);
 
  private:
-  void read(const MatrixPlace& table, const EmbedArgs& args, int64_t begin, int64_t count,
-            std::byte* slot);
+  // Rows of a table that are in the file; -1: elsewhere. Listed while the caller's indices are sure
+  // to be there, not when the lane comes to read.
+  struct Wanted {
+    std::array<int32_t, size_t(kRows)> rows;
+    size_t count = 0, here = 0;
+  };
+  static Wanted list(const MatrixPlace& table, const EmbedArgs& args);
+  void read(const MatrixPlace& table, const Wanted& wanted, std::byte* slot);
 
   Ops& ops_;
   WeightTraffic& traffic_;
