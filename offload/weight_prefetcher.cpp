@@ -181,13 +181,18 @@ LayerWeights WeightPrefetcher::acquire(int stage, Stream& reader) {
 void WeightPrefetcher::look_up(Matrix role, EmbedArgs args, Stream& reader) {
   const MatrixPlace* const table = layout_.table(role);
   ensure(table != nullptr, "rows of {} are looked up, of which the model has none", name(role));
+  const int64_t rows = table->plan->weight.n;
+  for (int64_t i = 0; i < args.indices.shape[0]; i++) {  // no run would miss a row that none has
+    const int64_t row = int64_t{args.indices.as<int32_t>()[i]} + args.offset;
+    ensure(row >= 0 && row < rows, "embedding row {} of a table of {}", row, rows);
+  }
   const PanelHomes& homes = table->homes;
   const auto in_place = [&](int64_t first, int64_t panels, const std::byte* at) {
     if (panels == 0) return;
     EmbedArgs some = args;
     some.table = table->weight(first, panels, at);
     some.offset = int32_t(args.offset - first * kPanelRows);
-    some.partial = some.table.n < table->plan->weight.n;
+    some.partial = some.table.n < rows;
     ops_.embed(reader, some);
   };
   in_place(0, homes.device, device_home_ + table->device_at);
