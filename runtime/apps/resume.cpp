@@ -122,6 +122,8 @@ void leave_out_finished(Job& job, const RunConfig& config, const Sources& source
                         Command command) {
   std::error_code absent;  // then nothing is finished; special files hold nothing
   if (!std::filesystem::is_regular_file(config.output, absent)) return;
+  // Refused while another process writes it: what is put in its place would lack that one's rows.
+  const Output held(config.output, /*emptied=*/false);
   const OldOutput old(config, sources, command, job);
   old.clean();
   log::info("{} of {} rows are in {} already", old.finished().size(), job.lines.size(),

@@ -40,15 +40,19 @@ std::string write(const std::string& path, const std::string& text) {
 TEST_CASE("an output that another process is writing is left alone") {
   const Tiny t;
   const std::string prompts = t.work.write("prompts", "{\"prompt\": \"a\"}"),
-                    out = write(t.work.file("out.jsonl"), "{\"id\": 1}\n");
+                    before = "{\"id\": 1, \"error\": \"none\"}\n",
+                    out = write(t.work.file("out.jsonl"), before);
   const int other = ::open(out.c_str(), O_WRONLY | O_CLOEXEC);
   REQUIRE(::flock(other, LOCK_EX) == 0);
-  const Words words{"generate",     "--prompts", prompts, "--model",
-                    t.model.path(), "--output",  out,     "--overwrite"};
-  check_refused(hydrant_run(words), 4, out + ": another process is writing it");
-  CHECK(read_text(out) == "{\"id\": 1}\n");
+  const Words words{"generate", "--prompts", prompts, "--model", t.model.path(), "--output", out};
+  for (const char* how : {"--overwrite", "--resume"}) {
+    CAPTURE(how);
+    check_refused(hydrant_run(words + Words{how}), 4, out + ": another process is writing it");
+    CHECK(read_text(out) == before);
+  }
   ::close(other);
-  CHECK(hydrant_run(words).code == 0);
+  CHECK(hydrant_run(words + Words{"--resume"}).code == 0);
+  CHECK(hydrant_run(words + Words{"--overwrite"}).code == 0);
 }
 
 TEST_CASE("an output with something in it is replaced only when asked for") {
