@@ -10,7 +10,7 @@
 namespace hydrant {
 namespace {
 
-void check(const WeightShares& s) {
+void check(const Shares& s) {
   const auto need = [](double share, std::string_view home) {
     if (!(share >= 0 && share <= 100))
       fail(Fault::bad_config, "placement.weights.{}: {} percent, must be 0 to 100", home, share);
@@ -82,8 +82,7 @@ class Border {
 
 }  // namespace
 
-std::vector<PanelHomes> place_weights(std::span<const MatrixSize> matrices,
-                                      const WeightShares& shares) {
+std::vector<PanelHomes> place_weights(std::span<const MatrixSize> matrices, const Shares& shares) {
   check(shares);
   double all = 0, multiplying = 0;
   for (const MatrixSize& m : matrices) {

@@ -5,16 +5,11 @@
 #include <span>
 #include <vector>
 
+#include "offload/shares.hpp"
 #include "runtime/model/spec.hpp"
 #include "runtime/model/weight_plan.hpp"
 
 namespace hydrant {
-
-// Of the bytes of a model's matrices, in percent; together 100. Vectors are small, are not counted
-// and are on the device whatever the shares.
-struct WeightShares {
-  double device = 100, host = 0, disk = 0;
-};
 
 struct MatrixSize {
   int stage = 0;
@@ -30,6 +25,9 @@ struct PanelHomes {
   friend bool operator==(const PanelHomes&, const PanelHomes&) = default;
 };
 
+// Shares are of the bytes of a model's matrices. Vectors are small, are not counted and are on the
+// device whatever the shares.
+//
 // A stage's matrices, in the order given, are one row of panels; two borders cut it into what is on
 // the device, on the host and in the file. So at most one matrix of a stage is cut between device
 // and elsewhere, every stage moves the same share of its bytes, and a share holds within one panel,
@@ -39,8 +37,7 @@ struct PanelHomes {
 // first, then from the host's: that leaves the better homes to what multiplies.
 //
 // Throws bad_config when a share is negative or they are not 100 together.
-std::vector<PanelHomes> place_weights(std::span<const MatrixSize> matrices,
-                                      const WeightShares& shares);
+std::vector<PanelHomes> place_weights(std::span<const MatrixSize> matrices, const Shares& shares);
 
 // As place_weights takes them, one for each of the plan's matrices. A tied table belongs to the
 // head, which multiplies by it.

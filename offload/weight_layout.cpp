@@ -47,8 +47,7 @@ Weight MatrixPlace::weight(int64_t first, int64_t count, const std::byte* panels
   return w;
 }
 
-WeightLayout::WeightLayout(const WeightPlan& plan, const ModelSpec& spec,
-                           const WeightShares& shares)
+WeightLayout::WeightLayout(const WeightPlan& plan, const ModelSpec& spec, const Shares& shares)
     : stages(size_t(spec.stages())) {
   const std::vector<MatrixSize> sizes = matrix_sizes(plan, spec);
   const std::vector<PanelHomes> homes = place_weights(sizes, shares);

@@ -42,7 +42,7 @@ struct StageLayout {
 // The order of a stage's matrices is that of their panels in the slot, so the host home of a stage
 // is the image of its slot's beginning, and panels from host and file meet without a gap.
 struct WeightLayout {
-  WeightLayout(const WeightPlan& plan, const ModelSpec& spec, const WeightShares& shares);
+  WeightLayout(const WeightPlan& plan, const ModelSpec& spec, const Shares& shares);
 
   std::vector<StageLayout> stages;
   // Tables that stage 0 looks up in, where they lie. A tied one is the head's: the same places.

@@ -10,7 +10,7 @@
 namespace hydrant {
 
 struct WeightOffload {
-  WeightShares shares{};
+  Shares shares{};
   int slots = 2;  // of the staging ring: one is read, the others are filled ahead; at least 2
   // false: the reader's own lane moves what it is about to read, through a single slot.
   bool overlap = true;

@@ -21,6 +21,8 @@ class LaneDevice final : public Device {
     (memory == Memory::device ? on_device : on_host) += bytes;
     return inner_->allocate(memory, bytes, what);
   }
+  size_t available(Memory memory) const override { return inner_->available(memory); }
+  bool is_host() const override { return inner_->is_host(); }
   std::unique_ptr<Stream> make_stream(std::string_view lane, bool inline_work) override {
     auto stream = inner_->make_stream(lane, inline_work);
     if (lane == "compute") return stream;

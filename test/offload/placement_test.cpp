@@ -45,7 +45,7 @@ TEST_CASE("shares hold within one panel, in every stage and over the model") {
     const std::vector<MatrixSize> matrices = random_model(random);
     const double device = double(random.below(101)),
                  host = random.below(3) ? double(random.below(int64_t(101 - device))) : 0;
-    const WeightShares shares{device, host, 100 - device - host};
+    const Shares shares{device, host, 100 - device - host};
     const std::vector<PanelHomes> homes = place_weights(matrices, shares);
     CAPTURE(trial, device, host);
     REQUIRE(homes == place_weights(matrices, shares));
@@ -92,7 +92,7 @@ TEST_CASE("a stage is cut by bytes, not by matrices") {
 
 TEST_CASE("shares that cannot be are refused with their sum") {
   const std::vector<MatrixSize> stage{{1, 10, 64}};
-  const auto refused = [&](WeightShares shares) {
+  const auto refused = [&](Shares shares) {
     return refusal(Fault::bad_config, [&] { place_weights(stage, shares); });
   };
   CHECK(refused({80, 80, -60}) == "placement.weights.disk: -60 percent, must be 0 to 100");

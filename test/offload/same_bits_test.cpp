@@ -10,7 +10,7 @@ using namespace hydrant::test;
 
 namespace {
 
-WeightShares random_shares(Random& random) {
+Shares random_shares(Random& random) {
   const auto percent = [&](int64_t most) { return double(random.below(most + 1)); };
   switch (random.below(5)) {
     case 0:
