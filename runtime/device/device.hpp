@@ -26,6 +26,11 @@ class Device {
   virtual int threads() const = 0;
   virtual Buffer allocate(Memory memory, size_t bytes,
                           std::string_view what) = 0;  // throws out_of_memory naming `what`
+  // Bytes that can still be allocated, as far as the system tells; kinds of memory that are the
+  // same share them.
+  virtual size_t available(Memory memory) const = 0;
+  // Device memory is host memory: a copy from one to the other brings nothing nearer.
+  virtual bool is_host() const = 0;
   // `inline_work` runs work in the calling thread as it is enqueued: for the lane that the caller
   // would only wait for.
   virtual std::unique_ptr<Stream> make_stream(std::string_view lane, bool inline_work) = 0;

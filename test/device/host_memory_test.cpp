@@ -1,6 +1,7 @@
 #include "runtime/backends/cpu/host_memory.hpp"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -87,8 +88,24 @@ TEST_CASE("memory promised and not yet used counts as taken, until it is given b
   const size_t most = available_memory() / 5 * 3;
   for (int round = 0; round < 2; round++) {
     const Buffer first = memory.allocate(Memory::device, most, "weights");
+    CHECK(memory.available() < most);
     CHECK_THROWS_AS(memory.allocate(Memory::device, most, "cache"), Error);
   }
+}
+
+TEST_CASE("a limited address space limits what is available") {
+  std::ifstream statm("/proc/self/statm");
+  size_t pages = 0;
+  REQUIRE(statm >> pages);
+  struct rlimit before {};
+  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  struct rlimit limit = before;
+  limit.rlim_cur = pages * size_t(sysconf(_SC_PAGESIZE)) + 64 * kMiB;
+  REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+  const size_t available = available_memory();
+  REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
+  CHECK(available <= 64 * kMiB);
+  CHECK(available > 32 * kMiB);  // little is mapped between
 }
 
 TEST_CASE("available memory is the least of the system's and every cgroup's above the process") {

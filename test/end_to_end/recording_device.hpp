@@ -62,6 +62,8 @@ class RecordingDevice final : public Device {
   std::string_view isa() const override { return "none"; }
   int threads() const override { return 1; }
   Buffer allocate(Memory memory, size_t bytes, std::string_view what) override;
+  size_t available(Memory) const override { return size_t{1} << 40; }
+  bool is_host() const override { return true; }
   std::unique_ptr<Stream> make_stream(std::string_view lane, bool inline_work) override;
   std::unique_ptr<Event> make_event() override;
   Ops& ops() override { return *ops_; }

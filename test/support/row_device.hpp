@@ -56,6 +56,8 @@ class RowDevice : public Device {
     return Buffer(::operator new (bytes, std::align_val_t{64}), bytes, memory,
                   [](void* data, size_t) { ::operator delete (data, std::align_val_t{64}); });
   }
+  size_t available(Memory) const override { return size_t{1} << 40; }
+  bool is_host() const override { return true; }
   std::unique_ptr<Stream> make_stream(std::string_view, bool) override { return nullptr; }
   std::unique_ptr<Event> make_event() override { return nullptr; }
   Ops& ops() override { return ops_; }

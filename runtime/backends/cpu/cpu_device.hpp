@@ -18,6 +18,8 @@ class CpuDevice final : public Device {
   std::string_view isa() const override { return cpu::name(isa_); }
   int threads() const override { return pool_.size(); }
   Buffer allocate(Memory memory, size_t bytes, std::string_view what) override;
+  size_t available(Memory) const override { return memory_.available(); }
+  bool is_host() const override { return true; }
   std::unique_ptr<Stream> make_stream(std::string_view lane, bool inline_work) override;
   std::unique_ptr<Event> make_event() override;
   Ops& ops() override { return ops_; }

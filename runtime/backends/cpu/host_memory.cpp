@@ -1,6 +1,7 @@
 #include "runtime/backends/cpu/host_memory.hpp"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,19 +51,30 @@ size_t left_in_group(const std::string& folder) {
   return limit - std::min(limit, used - std::min(used, files));
 }
 
-// Resident pages that are no file's.
-size_t resident_bytes() {
-  std::ifstream in("/proc/self/statm");
+// Bytes of this process: mapped, and resident in pages that are no file's.
+struct ProcessSize {
+  size_t mapped, resident;
+};
+ProcessSize process_size(const std::string& root) {
+  std::ifstream in(root + "/proc/self/statm");
   size_t size = 0, resident = 0, shared = 0;
   in >> size >> resident >> shared;
-  return (resident - std::min(resident, shared)) * size_t(sysconf(_SC_PAGESIZE));
+  const auto page = size_t(sysconf(_SC_PAGESIZE));
+  return {size * page, (resident - std::min(resident, shared)) * page};
+}
+
+// What `ulimit -v` leaves.
+size_t left_in_address_space(const std::string& root) {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;
+  return limit.rlim_cur - std::min<size_t>(limit.rlim_cur, process_size(root).mapped);
 }
 
 }  // namespace
 
 size_t available_memory(const std::string& root) {
   const size_t kib = number_after(root + "/proc/meminfo", "MemAvailable:", kNoLimit / 1024);
-  size_t available = kib * 1024;
+  size_t available = std::min(kib * 1024, left_in_address_space(root));
   // A limit may be set on any group above the process, seen from inside a container or outside.
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // "4:memory:/a/b" or "0::/a/b"
@@ -81,12 +93,16 @@ size_t available_memory(const std::string& root) {
   return available;
 }
 
+size_t HostMemory::available() const {
+  const size_t promised = promised_->load(), resident = process_size("").resident;
+  const size_t unused = promised - std::min(promised, resident), all = available_memory();
+  return all - std::min(all, unused);
+}
+
 Buffer HostMemory::allocate(Memory memory, size_t bytes, std::string_view what) {
   if (bytes == 0) return {};
   if (bytes >= kHugePage / 2) {  // less is never hopeless, and asking costs some 50 us
-    const size_t promised = promised_->load(), resident = resident_bytes();
-    const size_t unused = promised - std::min(promised, resident), available = available_memory();
-    const size_t left = available - std::min(available, unused);
+    const size_t left = available();
     if (bytes > left)
       fail(Fault::out_of_memory, "{}: {} bytes wanted, {} available", what, bytes, left);
   }
