@@ -162,8 +162,8 @@ std::vector<Key> make() {
 
       same_rows(named(integer([](RunConfig& c) -> auto& { return c.threads; }, 0, 1024),
             "threads", "--threads", "N", kAll, "0: all cores this process may use")),
-      named(choice([](RunConfig& c) -> auto& { return c.isa; }, {"generic", "avx2", "avx512", "avx512-bf16"}),
-            "isa", "--isa", "NAME", kAll, "a lower instruction path: generic, avx2, avx512 or avx512-bf16"),
+      named(choice([](RunConfig& c) -> auto& { return c.isa; }, {"generic", "avx2", "avx512", "avx512-bf16", "amx"}),
+            "isa", "--isa", "NAME", kAll, "a lower instruction path: generic, avx2, avx512 or avx512-bf16; or amx, which is off by default"),
       named(text([](RunConfig& c) -> auto& { return c.device; }, "the name of a backend"),
             "device", "--device", "NAME", kAll, "the backend; default: the best usable one"),
       same_rows(named(toggle([](RunConfig& c) -> auto& { return c.quiet; }),

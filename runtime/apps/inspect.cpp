@@ -81,13 +81,17 @@ OrderedJson tensor_groups(const Checkpoint& checkpoint) {
 }
 
 OrderedJson machine(const Device& device) {
-  OrderedJson backends_json = OrderedJson::object();
-  for (const Backend& b : backends())
-    if (b.usable() && b.paths) backends_json[std::string(b.name)] = b.paths();
+  OrderedJson usable = OrderedJson::object(), off = OrderedJson::object();
+  for (const Backend& b : backends()) {
+    if (!b.usable() || !b.paths) continue;
+    for (const InstructionPath& path : b.paths())
+      (path.automatic ? usable : off)[std::string(b.name)].push_back(path.name);
+  }
   return {{"device", device.name()},
           {"isa", device.isa()},
           {"threads", device.threads()},
-          {"usable", std::move(backends_json)}};
+          {"usable", std::move(usable)},
+          {"off_by_default", std::move(off)}};
 }
 
 OrderedJson memory_json(const MemoryPlan& p) {
@@ -125,6 +129,10 @@ std::string text_of(const OrderedJson& doc, const MemoryPlan& plan, const RunCon
     usable += fmt::format("; {} can use", backend);
     for (const auto& path : paths) usable += fmt::format(" {}", path.get<std::string>());
   }
+  for (const auto& [backend, paths] : m["off_by_default"].items())
+    for (const auto& path : paths)
+      usable +=
+          fmt::format("; {} has {}, which is off by default", backend, path.get<std::string>());
   out += fmt::format("machine       {}: {}, {} threads{}\n", m["device"].get<std::string>(),
                      m["isa"].get<std::string>(), number(m["threads"]), usable);
   out += fmt::format(

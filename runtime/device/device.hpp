@@ -38,13 +38,18 @@ class Device {
   virtual Ops& ops() = 0;
 };
 
+struct InstructionPath {
+  std::string_view name;
+  bool automatic;  // else it is used only where it is asked for by name
+};
+
 struct Backend {
   std::string_view name;
   int preference;    // the highest usable one is the default
   bool (*usable)();  // never throws
   std::unique_ptr<Device> (*open)(const DeviceOptions&);
   // Instruction paths it can use on this machine, ascending; null where there is no such choice.
-  std::vector<std::string_view> (*paths)() = nullptr;
+  std::vector<InstructionPath> (*paths)() = nullptr;
 };
 
 }  // namespace hydrant

@@ -61,7 +61,7 @@ double flop_per_cycle(Isa isa, Activations activations) {
     case Activations::f32:
       return 32;
     case Activations::bf16:
-      return isa == Isa::avx512_bf16 ? 64 : 32;
+      return isa >= Isa::avx512_bf16 ? 64 : 32;
     case Activations::int8:
       return 64 * wide;
   }

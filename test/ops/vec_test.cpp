@@ -22,6 +22,7 @@ const VecProbe& vec_probe(Isa isa) {
     case Isa::avx512:
       return avx512::kVecProbe;
     case Isa::avx512_bf16:
+    case Isa::amx:
       return avx512_bf16::kVecProbe;
   }
   return generic::kVecProbe;
@@ -284,7 +285,7 @@ TEST_CASE("the dot of a bf16 pair is two fused steps, odd element first") {
       vec_probe(isa).dot(sum.data(), w.data(), even, odd, y.data());
       for (size_t j = 0; j < 16; j++) {
         const bool close = std::abs(y[j] - expected[j]) < 1e-5f;
-        if (isa == Isa::avx512_bf16 && !zen ? !close : y[j] != expected[j])
+        if (isa >= Isa::avx512_bf16 && !zen ? !close : y[j] != expected[j])
           FAIL(name(isa) << " " << y[j] << " " << expected[j]);
       }
     }

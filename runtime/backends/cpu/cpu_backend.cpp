@@ -11,9 +11,9 @@ const Backend& cpu_backend() {
                                      return std::make_unique<cpu::CpuDevice>(options);
                                    },
                                    [] {
-                                     std::vector<std::string_view> paths;
+                                     std::vector<InstructionPath> paths;
                                      for (const cpu::Isa isa : cpu::usable_isas())
-                                       paths.push_back(name(isa));
+                                       paths.push_back({name(isa), is_automatic(isa)});
                                      return paths;
                                    }};
   return backend;

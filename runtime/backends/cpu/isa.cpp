@@ -1,7 +1,10 @@
 #include "runtime/backends/cpu/isa.hpp"
 
+#include <asm/prctl.h>
 #include <cpuid.h>
 #include <fmt/ranges.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 
@@ -10,7 +13,7 @@
 namespace hydrant::cpu {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames{"generic", "avx2", "avx512", "avx512-bf16"};
+constexpr std::array<std::string_view, 5> kNames{"generic", "avx2", "avx512", "avx512-bf16", "amx"};
 
 // __builtin_cpu_supports also asks whether the operating system saves the registers. clang 14 does
 // not know "f16c" by name, and the feature needs no consent of its own: leaf 1, ECX bit 29.
@@ -28,11 +31,26 @@ bool has_avx512() {
 }
 bool has_avx512_bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
 
-std::vector<Isa> detect() {
+// Neither compiler knows AMX by name. The kernel makes room for a thread's tiles only in a process
+// that has asked for it; all threads of the process may use them then.
+bool has_amx() {
+  constexpr int kTileData = 18;  // the state component
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return has_avx512_bf16() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
+         (d >> 24 & 1) != 0 /* tiles */ && (d >> 25 & 1) != 0 /* of int8 */ &&
+         syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, kTileData) == 0;
+}
+
+std::vector<Isa> detect_automatic() {
   std::vector<Isa> isas{Isa::generic};
   if (has_avx2()) isas.push_back(Isa::avx2);
   if (has_avx512()) isas.push_back(Isa::avx512);
   if (has_avx512_bf16()) isas.push_back(Isa::avx512_bf16);
+  return isas;
+}
+std::vector<Isa> detect() {
+  std::vector<Isa> isas = detect_automatic();
+  if (has_amx()) isas.push_back(Isa::amx);
   return isas;
 }
 
@@ -46,8 +64,8 @@ const std::vector<Isa>& usable_isas() {
 }
 
 Isa choose_isa(std::string_view wanted) {
+  if (wanted.empty()) return detect_automatic().back();
   const std::vector<Isa>& usable = usable_isas();
-  if (wanted.empty()) return usable.back();
   std::vector<std::string_view> names;
   for (const Isa isa : usable) {
     if (name(isa) == wanted) return isa;

@@ -15,6 +15,7 @@ const AttendKernels& attend_kernels(Isa isa) {
     case Isa::avx512:
       return avx512::attend_kernels;
     case Isa::avx512_bf16:
+    case Isa::amx:
       return avx512_bf16::attend_kernels;
   }
   fail(Fault::internal, "no attention for instruction path {}", int(isa));

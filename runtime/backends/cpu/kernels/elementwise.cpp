@@ -17,6 +17,7 @@ const ElementwisePath& elementwise_path(Isa isa) {
       return avx2::elementwise;
     case Isa::avx512:
     case Isa::avx512_bf16:
+    case Isa::amx:
       break;
   }
   return avx512::elementwise;

@@ -28,6 +28,8 @@ const LinearPath& linear_path(Isa isa) {
       return avx512::linear;
     case Isa::avx512_bf16:
       return avx512_bf16::linear;
+    case Isa::amx:
+      return amx::linear();
   }
   fail(Fault::internal, "no such instruction path");
 }

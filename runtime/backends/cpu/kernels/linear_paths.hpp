@@ -62,5 +62,8 @@ extern const LinearPath linear;
 namespace avx512_bf16 {
 extern const LinearPath linear;
 }
+namespace amx {
+const LinearPath& linear();  // avx512_bf16's with other kernels
+}
 
 }  // namespace hydrant::cpu

@@ -18,6 +18,7 @@ SumMass sum_mass_of(Isa isa) {
       return avx2::sum_mass;
     case Isa::avx512:
     case Isa::avx512_bf16:
+    case Isa::amx:
       return avx512::sum_mass;
   }
   return generic::sum_mass;
