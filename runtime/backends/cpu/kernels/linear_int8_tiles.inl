@@ -2,11 +2,11 @@
 // instructions; fewer rows are VNNI's. Both compute the exact integer dots, and the chains over
 // blocks are the same code: an output has the same bits whichever multiplied its block.
 //
-// What this can gain, by Intel's manual: the sums of a block must leave their tile to be scaled, and
-// a block fills half the depth of a tile. For 16 rows of x and 16 of W a product takes 16 cycles and
-// storing the sums 16, side by side; scaling them takes four instructions a row, 32 cycles of two
-// vector ports. VNNI has eight dots a row in these ports as well, 64 cycles more: three times its
-// speed is the limit.
+// What this can gain, by Intel's manual: the sums of a block must leave their tile to be scaled,
+// and a block fills half the depth of a tile. For 16 rows of x and 16 of W a product takes 16
+// cycles and storing the sums 16, side by side; scaling them takes four instructions a row, 32
+// cycles of two vector ports. VNNI has eight dots a row in these ports as well, 64 cycles more:
+// three times its speed is the limit.
 
 // The tiles. Those of halves are for q6_k, whose factors each reach over half a block.
 enum { kSums, kHighSums, kRows, kCodes, kHalfRows, kHalfCodes };
