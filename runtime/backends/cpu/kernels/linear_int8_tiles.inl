@@ -22,7 +22,7 @@ constexpr TileConfig tile_config() {
   return config;
 }
 
-// Tiles have their shapes for the time of one kernel: that is thousands of products, and other code
+// Tiles have their shapes for the time of one kernel: that is hundreds of products, and other code
 // on the thread neither finds tiles in use nor saves them when it is interrupted.
 class ShapedTiles {
  public:
