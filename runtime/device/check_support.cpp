@@ -95,8 +95,8 @@ void Checker::runs(std::string_view argument, const KvRuns& runs, int64_t slots,
 }
 
 void Checker::cache(std::string_view argument, const CacheView& view) const {
-  holds(view.places > 0 && view.kv_heads > 0 && view.head_dim > 0 && view.slots > 0 &&
-            view.slots % kRunSlots == 0,
+  holds(view.first >= 0 && view.places > 0 && view.kv_heads > 0 && view.head_dim > 0 &&
+            view.slots > 0 && view.slots % kRunSlots == 0,
         "{} has {} places, {} kv heads, {} wide, {} slots", argument, view.places, view.kv_heads,
         view.head_dim, view.slots);
   kv_dtype(view.dtype);
@@ -119,8 +119,8 @@ void Checker::decode_segments(std::span<const Segment> segments, int64_t tokens,
   for (const Segment& s : segments) {
     segment(s, next_token, tokens);
     holds(s.count == 1, "a segment has {} tokens, expected 1", s.count);
-    holds(s.place >= 0 && s.place < view.places, "a segment has place {} of {}", s.place,
-          view.places);
+    holds(view.has(s.place), "a segment has place {}, expected {} to {}", s.place, view.first,
+          view.first + view.places - 1);
     const int32_t landing = view.plans[s.place].slots.landing_of(s.first);
     holds(landing < view.slots, "position {} lands in slot {} of {}", s.first, landing, view.slots);
   }

@@ -146,7 +146,8 @@ void check(const StorePromptArgs& args) {
   const PromptSegment& p = args.prompt;
   const int32_t place = p.segment.place;
   c.holds(p.length > 0, "prompt has {} tokens", p.length);
-  c.holds(place >= 0 && place < args.to.places, "prompt has place {} of {}", place, args.to.places);
+  c.holds(args.to.has(place), "prompt has place {}, expected {} to {}", place, args.to.first,
+          args.to.first + args.to.places - 1);
   const policy::RowPlan& plan = args.to.plans[place];
   const bool fits = p.length <= plan.slots.capacity();
   c.holds(plan.slots.capacity() > 0 && (fits ? p.length : plan.slots.capacity()) <= args.to.slots,

@@ -1,5 +1,6 @@
 #include "runtime/engine/attention_forward.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 
@@ -26,29 +27,37 @@ Rotary rotary_of(const LayerContext& context, const Piece& piece) {
   return rotary_of(context, rows_of(context.memory.rotary, piece.token, piece.tokens));
 }
 
-void attend_decoding(const LayerContext& context, const LayerPiece& at, ConstTensor qkv, Tensor q,
-                     Tensor out) {
+// The segments of the view's places: side by side, for they come in order of places.
+std::span<const Segment> segments_in(const CacheView& view, std::span<const Segment> segments) {
+  const auto in = [&](const Segment& s) { return view.has(s.place); };
+  const auto begin = std::find_if(segments.begin(), segments.end(), in);
+  return {begin, std::find_if_not(begin, segments.end(), in)};
+}
+
+void attend_decoding(const LayerContext& context, const LayerPiece& at, const CacheView& cache,
+                     ConstTensor qkv, Tensor q, Tensor out) {
   const BlockSpec& block = context.spec.block;
   const StepMemory& memory = context.memory;
-  const std::span<const Segment> decode = at.group.decode;
+  const std::span<const Segment> decode = segments_in(cache, at.group.decode);
+  if (decode.empty()) return;
   const HeadShape shape = head_shape(block);
   context.ops.split_decode(context.stream, {.qkv = qkv,
                                             .rotary = rotary_of(context, at.piece),
                                             .shape = shape,
                                             .segments = decode,
-                                            .cache = at.cache,
+                                            .cache = cache,
                                             .q = q});
 
   bool scored = false, evicts = false;
   for (const Segment& s : decode) {
-    const policy::RowPlan& plan = at.cache.plans[s.place];
+    const policy::RowPlan& plan = cache.plans[s.place];
     scored |= plan.scored;
     evicts |= plan.slots.evicts_at(s.first);
   }
   AttendDecodeArgs attend{.q = q,
                           .shape = shape,
                           .segments = decode,
-                          .cache = at.cache,
+                          .cache = cache,
                           .ranks = {},
                           .scale = attention_scale(block),
                           .out = out,
@@ -57,7 +66,7 @@ void attend_decoding(const LayerContext& context, const LayerPiece& at, ConstTen
   if (memory.ranks.data) attend.ranks = rotary_of(context, memory.ranks);
   if (scored) {
     attend.logits = {
-        memory.attention_logits.data, DType::f32, {at.piece.tokens, block.heads, at.cache.slots}};
+        memory.attention_logits.data, DType::f32, {at.piece.tokens, block.heads, cache.slots}};
     attend.lse = first_rows(memory.attention_lse, at.piece.tokens);
   }
   context.ops.attend_decode(context.stream, attend);
@@ -66,9 +75,9 @@ void attend_decoding(const LayerContext& context, const LayerPiece& at, ConstTen
                                         .lse = attend.lse,
                                         .shape = shape,
                                         .segments = decode,
-                                        .cache = at.cache});
+                                        .cache = cache});
   context.caches.commit({at.layer, at.group.group},
-                        StoreDecodeArgs{.segments = decode, .from = at.cache, .to = {}},
+                        StoreDecodeArgs{.segments = decode, .from = cache, .to = {}},
                         context.stream);
 }
 
@@ -76,10 +85,11 @@ void attend_decoding(const LayerContext& context, const LayerPiece& at, ConstTen
 // are the ones to attend, else the step's room for prompts.
 PromptSegment place_chunk(const LayerContext& context, const LayerPiece& at, const Chunk& chunk) {
   const StepPrompt& prompt = context.step.prompts[chunk.prompt];
-  const policy::RowPlan& plan = at.cache.plans[chunk.segment.place];
+  const CacheView& cache = at.caches.of(chunk.segment.place);
+  const policy::RowPlan& plan = cache.plans[chunk.segment.place];
   const StepMemory& memory = context.memory;
   const auto kv_heads = size_t(context.spec.block.kv_heads);
-  PromptSegment s{.segment = chunk.segment, .kv = at.cache.row(chunk.segment.place), .raw = {}};
+  PromptSegment s{.segment = chunk.segment, .kv = cache.row(chunk.segment.place), .raw = {}};
   s.length = prompt.length;
   if (needs_prompt_room(plan, prompt.length)) {
     const size_t run_bytes = memory.prompt_kv.run_bytes,
@@ -102,6 +112,7 @@ void attend_prompts(const LayerContext& context, const LayerPiece& at, ConstTens
   const BlockSpec& block = context.spec.block;
   const HeadShape shape = head_shape(block);
   const float scale = attention_scale(block);
+  const DType dtype = at.caches.begin()->dtype;
   std::vector<PromptSegment>& list = context.prompts[size_t(at.layer)];
   const size_t begin = list.size();
   bool scored = false;
@@ -120,23 +131,20 @@ void attend_prompts(const LayerContext& context, const LayerPiece& at, ConstTens
                                             .rotary = rotary_of(context, at.piece),
                                             .shape = shape,
                                             .segments = segments,
-                                            .dtype = at.cache.dtype,
+                                            .dtype = dtype,
                                             .q = q});
   const Tensor lse = first_rows(context.memory.attention_lse, at.piece.tokens);
   context.ops.attend_prompt(context.stream, {.q = q,
                                              .shape = shape,
                                              .segments = segments,
-                                             .dtype = at.cache.dtype,
+                                             .dtype = dtype,
                                              .scale = scale,
                                              .out = out,
                                              .lse = lse});
   if (scored)
-    context.ops.summarize_prompt(context.stream, {.q = q,
-                                                  .lse = lse,
-                                                  .shape = shape,
-                                                  .segments = segments,
-                                                  .dtype = at.cache.dtype,
-                                                  .scale = scale});
+    context.ops.summarize_prompt(
+        context.stream,
+        {.q = q, .lse = lse, .shape = shape, .segments = segments, .dtype = dtype, .scale = scale});
   for (const PromptSegment& s : segments)
     if (s.segment.first + s.segment.count == s.length)
       context.caches.commit({at.layer, at.group.group},
@@ -157,7 +165,7 @@ void attention_forward(const LayerContext& context, const LayerPiece& at,
                                       .bias = weights[Vector::qkv_bias],
                                       .out = qkv});
   if (at.piece.decode)
-    attend_decoding(context, at, qkv, q, attended);
+    for (const CacheView& cache : at.caches) attend_decoding(context, at, cache, qkv, q, attended);
   else
     attend_prompts(context, at, qkv, q, attended);
   const ConstTensor flat{attended.data, attended.dtype, {t, attended.shape[1] * attended.shape[2]}};

@@ -1,6 +1,5 @@
 // The attention half of a block, for one piece of a step.
 #pragma once
-#include "runtime/device/cache_view.hpp"
 #include "runtime/engine/layer_context.hpp"
 
 namespace hydrant {
@@ -10,7 +9,7 @@ struct LayerPiece {
   const Piece& piece;
   const GroupStep& group;
   int32_t layer = 0;
-  CacheView cache;
+  const CacheViews& caches;
 };
 
 // out [t, hidden] = attention(normed [t, hidden]) + residual (which may be missing, or be `out`);

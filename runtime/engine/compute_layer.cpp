@@ -116,9 +116,9 @@ void compute_layer(const LayerContext& context, int stage, const GroupStep& grou
       timed(context, piece, [&] { embed(context, piece, weights); });
   } else if (stage <= context.spec.layers) {
     const int32_t layer = stage - 1;
-    const CacheView cache = context.caches.acquire({layer, group.group}, context.stream);
+    const CacheViews caches = context.caches.acquire({layer, group.group}, context.stream);
     for (const Piece& piece : group.pieces)
-      timed(context, piece, [&] { block(context, {piece, group, layer, cache}, weights); });
+      timed(context, piece, [&] { block(context, {piece, group, layer, caches}, weights); });
     context.caches.release({layer, group.group}, context.stream);
   } else {
     head(context, group, weights);

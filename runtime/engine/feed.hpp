@@ -1,9 +1,14 @@
 // What the loop asks for. It does not know where weights and caches live; offload/ and
 // resident_feed do.
 #pragma once
+#include <array>
+#include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
-#include "runtime/device/ops.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/kv/kv_cache.hpp"
 #include "runtime/model/weights.hpp"
 
 namespace hydrant {
@@ -25,23 +30,73 @@ struct CacheKey {
   int layer = 0, group = 0;
 };
 
-// For each (layer, group) of a step: acquire, at most one commit of rows that decode, one commit of
-// each prompt that ends, release.
+// A group that takes part in a step, and its rows that decode, in order of their places.
+struct ActiveGroup {
+  int32_t group = 0;
+  std::span<const Segment> decode;
+};
+
+// One (layer, group) of the cache: its places in order, in a view for each home that has some.
+class CacheViews {
+ public:
+  void add(const CacheView& view) {
+    if (view.places > 0) views_[count_++] = view;
+  }
+  const CacheView* begin() const { return views_.data(); }
+  const CacheView* end() const { return begin() + count_; }
+  const CacheView& of(int32_t place) const;  // the view that has it
+
+ private:
+  std::array<CacheView, 3> views_;  // device, host, disk
+  size_t count_ = 0;
+};
+
+// For each step: begin_step; layer by layer, for each active group in order: acquire, of each view
+// at most one commit of rows that decode, one commit of each prompt that ends, release;
+// finish_step. The host has waited for what finish_step was given before it begins the next.
 class CacheFeed {
  public:
   virtual ~CacheFeed() = default;
+  // A new row has been given the place.
+  virtual void admit(int32_t group, int32_t place) = 0;
+  // The lists hold until the step is over.
+  virtual void begin_step(std::span<const ActiveGroup> groups) = 0;
   virtual void prefetch(CacheKey key) = 0;  // starts moving the layer's cache; returns at once
-  // The reader's later work sees the cache, all that was committed before included. The view holds
+  // The reader's later work sees the cache, all that was committed before included. The views hold
   // until release.
-  virtual CacheView acquire(CacheKey key, Stream& reader) = 0;
+  virtual CacheViews acquire(CacheKey key, Stream& reader) = 0;
   // store_cache: takes home what the `writer` lane has computed. The arguments' `to` is filled in
   // by the feed. What they point to outside the cache is not written by the writer's later work
   // before the next acquire or finish_step.
   virtual void commit(CacheKey key, StoreDecodeArgs args, Stream& writer) = 0;
   virtual void commit(CacheKey key, StorePromptArgs args, Stream& writer) = 0;
   virtual void release(CacheKey key, Stream& reader) = 0;  // the last use has been enqueued
-  // The reader's later work finds all that was committed at home.
+  // The reader's later work finds all that was committed, as far as it is on the device or the
+  // host.
   virtual void finish_step(Stream& reader) = 0;
+  // Between steps: why the row in this place has lost its cache, so that its tokens are worth
+  // nothing; "": it has not. Other rows are not touched by that.
+  virtual std::string failure(int32_t group, int32_t place) const = 0;
+};
+
+// What a job's cache takes beside what KvCache has on the device.
+struct CacheNeed {
+  size_t ring = 0;               // on the device: staging
+  size_t host = 0, staging = 0;  // on the host: homes; buffers
+  size_t disk = 0;               // of the file
+};
+
+// Where rows are at home, and what brings them from there.
+class CacheHomes {
+ public:
+  virtual ~CacheHomes() = default;
+  // KvShape::resident. Asked for a shape without it, as below.
+  virtual std::vector<int32_t> resident(const KvShape& shape) const = 0;
+  virtual CacheNeed need(const KvShape& shape, const Ops& ops) const = 0;
+  // Everything that need() says is taken here: throws out_of_memory, or io when the disk has not so
+  // much. The cache outlives the feed.
+  virtual std::unique_ptr<CacheFeed> open(Device& device, const KvShape& shape,
+                                          const KvCache& cache) = 0;
 };
 
 }  // namespace hydrant

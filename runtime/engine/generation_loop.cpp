@@ -36,6 +36,7 @@ GenerationLoop::GenerationLoop(const LoopParts& parts, const JobLimits& limits)
       sampler_(parts.spec.vocab) {
   step_.reserve(limits);
   for (auto& segments : prompts_) segments.reserve(most_chunks(limits));
+  active_.reserve(size_t(limits.groups));
   fill_rank_table();
 }
 
@@ -69,6 +70,7 @@ RunFigures GenerationLoop::run(std::span<const Request> rows, const BatchShape& 
     }
     batch.admit([&](LiveRow& row) {
       parts_.cache.admit(row.group, row.place, row.request->plans);
+      parts_.caches.admit(row.group, row.place);
       figures_.prompt_tokens += int64_t(row.request->prompt.size());
     });
     if (!batch.plan(step_)) return figures_;
@@ -117,6 +119,10 @@ void GenerationLoop::prefetch_cache_after(int stage, size_t active) {
 void GenerationLoop::begin_step() {
   const StepMemory& memory = parts_.memory;
   for (auto& segments : prompts_) segments.clear();
+  active_.clear();
+  for (const size_t g : step_.active)
+    active_.push_back({step_.groups[g].group, step_.groups[g].decode});
+  parts_.caches.begin_step(active_);
   std::copy(step_.ids.begin(), step_.ids.end(), memory.ids.as<int32_t>());
   std::copy(step_.positions.begin(), step_.positions.end(), memory.positions.as<int32_t>());
   auto* output = memory.outputs.as<int32_t>();
@@ -146,6 +152,8 @@ void GenerationLoop::choose(Batch& batch, const GroupStep& group, const Listener
 void GenerationLoop::choose(LiveRow& row, const RowLogits& logits, const Listener& listener) {
   const Request& request = *row.request;
   std::vector<TokenChoice>& tokens = row.completion.tokens;
+  row.completion.error = parts_.caches.failure(row.group, row.place);
+  if (!row.completion.error.empty()) return end_row(row, Finish::failed, listener);
   if (!std::isfinite(logits.lse)) {
     row.completion.error = fmt::format("the logits of token {} are not finite", tokens.size());
     return end_row(row, Finish::failed, listener);

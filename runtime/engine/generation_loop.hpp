@@ -47,6 +47,7 @@ class GenerationLoop {
   const JobLimits& limits_;
   Step step_;
   std::vector<std::vector<PromptSegment>> prompts_;  // [layer]
+  std::vector<ActiveGroup> active_;
   Sampler sampler_;
   RunFigures figures_;
 };

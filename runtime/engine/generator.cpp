@@ -11,9 +11,12 @@
 namespace hydrant {
 namespace {
 
-KvShape kv_shape(const ModelSpec& spec, const JobLimits& limits, DType dtype) {
-  return {limits.groups,       limits.rows_per_group, spec.block.kv_heads,
-          spec.block.head_dim, limits.slots,          dtype};
+KvShape kv_shape(const ModelSpec& spec, const JobLimits& limits, DType dtype,
+                 const CacheHomes* homes) {
+  KvShape shape{limits.groups,       limits.rows_per_group, spec.block.kv_heads,
+                spec.block.head_dim, limits.slots,          dtype};
+  if (homes) shape.resident = homes->resident(shape);
+  return shape;
 }
 
 WorkSize work_size(const ModelSpec& spec, const JobLimits& limits) {
@@ -41,14 +44,23 @@ void check_shape(const BatchShape& shape) {
 
 // The memory of one job. Kept for the next one if that has the same limits.
 struct Workspace {
-  Workspace(Device& device, const ModelSpec& spec, const JobLimits& job, DType kv_dtype)
+  Workspace(Device& device, const ModelSpec& spec, const JobLimits& job, DType kv_dtype,
+            CacheHomes* homes)
       : limits(job),
-        cache(device, kv_shape(spec, limits, kv_dtype)),
-        memory(device, spec, limits, kv_dtype) {}
+        shape(kv_shape(spec, limits, kv_dtype, homes)),
+        cache(device, shape),
+        memory(device, spec, limits, kv_dtype) {
+    if (homes)
+      caches = homes->open(device, shape, cache);
+    else
+      caches = std::make_unique<ResidentCaches>(device.ops(), cache);
+  }
 
   JobLimits limits;
+  KvShape shape;
   KvCache cache;
   StepMemory memory;
+  std::unique_ptr<CacheFeed> caches;  // last: its lanes end before what they use
 };
 
 }  // namespace
@@ -59,6 +71,7 @@ struct Generator::State {
   WeightFeed& weights;
   BatchShape shape;
   DType kv_dtype;
+  CacheHomes* homes;
   std::unique_ptr<Workspace> workspace;
 
   JobLimits limits(std::span<const Request> rows) const {
@@ -68,8 +81,8 @@ struct Generator::State {
 };
 
 Generator::Generator(Device& device, const ModelSpec& spec, WeightFeed& weights, BatchShape shape,
-                     DType kv_dtype)
-    : state_(new State{device, spec, weights, shape, kv_dtype, nullptr}) {
+                     DType kv_dtype, CacheHomes* homes)
+    : state_(new State{device, spec, weights, shape, kv_dtype, homes, nullptr}) {
   check_shape(shape);
 }
 
@@ -80,9 +93,11 @@ MemoryNeed Generator::need(std::span<const Request> rows) const {
   if (rows.empty()) return {};
   const JobLimits limits = s.limits(rows);
   const Ops& ops = s.device.ops();
-  return {kv_bytes(kv_shape(s.spec, limits, s.kv_dtype), ops),
+  const KvShape shape = kv_shape(s.spec, limits, s.kv_dtype, s.homes);
+  return {kv_bytes(shape, ops),
           StepMemory::bytes(ops, s.spec, limits, s.kv_dtype) +
-              ops.scratch_bytes(work_size(s.spec, limits))};
+              ops.scratch_bytes(work_size(s.spec, limits)),
+          s.homes ? s.homes->need(shape, ops) : CacheNeed{}};
 }
 
 RunFigures Generator::run(std::span<const Request> rows, const Listener& listener) {
@@ -91,15 +106,26 @@ RunFigures Generator::run(std::span<const Request> rows, const Listener& listene
   const JobLimits limits = s.limits(rows);
   if (!s.workspace || s.workspace->limits != limits) {
     s.workspace.reset();  // the old one's memory goes before the new one's comes
-    s.workspace = std::make_unique<Workspace>(s.device, s.spec, limits, s.kv_dtype);
+    s.workspace = std::make_unique<Workspace>(s.device, s.spec, limits, s.kv_dtype, s.homes);
   }
   Workspace& work = *s.workspace;
-  // A lane of its own for each run: a failure stays with the lane it happened on.
+  // A failure stays with the lane it happened on: each run has a lane of its own to compute, and
+  // the lanes of the cache are not used again.
   const std::unique_ptr<Stream> compute = s.device.make_stream("compute", /*inline_work=*/true);
-  ResidentCaches caches(s.device.ops(), work.cache);
   GenerationLoop loop(
-      {s.device.ops(), s.spec, s.weights, caches, work.cache, work.memory, *compute}, work.limits);
-  return loop.run(rows, s.shape, listener);
+      {s.device.ops(), s.spec, s.weights, *work.caches, work.cache, work.memory, *compute},
+      work.limits);
+  try {
+    RunFigures figures = loop.run(rows, s.shape, listener);
+    if (s.homes) {
+      const CacheNeed elsewhere = s.homes->need(work.shape, s.device.ops());
+      figures.kv_bytes += elsewhere.host + elsewhere.disk;
+    }
+    return figures;
+  } catch (...) {
+    s.workspace.reset();
+    throw;
+  }
 }
 
 }  // namespace hydrant

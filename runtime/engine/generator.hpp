@@ -68,7 +68,7 @@ struct RunFigures {
           generated_tokens = 0;  // generated: including the first, which prefill gives
   double prefill_seconds = 0, decode_seconds = 0;
   int64_t decode_steps = 0;
-  size_t kv_bytes = 0;  // homes as allocated
+  size_t kv_bytes = 0;  // homes as allocated, wherever they are
 };
 
 struct BatchShape {
@@ -90,19 +90,21 @@ struct Listener {
   std::function<bool()> cancelled;  // asked once a step: true ends the run; may be empty
 };
 
-// Bytes a run will take on the device beside the weights; measured by the code that lays the memory
+// Bytes a run will take beside the weights; measured by the code that lays the memory
 // out.
 struct MemoryNeed {
   size_t kv =
       0;  // homes: rows * layers * kv heads * ceil16(slots + 1) * (2 * head_dim * element + 8)
   size_t workspace = 0;  // activations, one layer's prompt keys and values, logits, scratch
+  CacheNeed cache;       // of homes elsewhere; `kv` is then what stays on the device
 };
 
 // Thread-compatible: one run at a time; the weights behind the feed are shared and immutable.
 class Generator {
  public:
+  // Without homes the cache is on the device. All of them outlive this.
   Generator(Device& device, const ModelSpec& spec, WeightFeed& weights, BatchShape shape,
-            DType kv_dtype);
+            DType kv_dtype, CacheHomes* homes = nullptr);
   ~Generator();
 
   // Sized for the largest of the rows. Throws bad_input naming the row for requests that cannot be

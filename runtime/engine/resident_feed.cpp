@@ -4,6 +4,12 @@
 
 namespace hydrant {
 
+CacheViews ResidentCaches::acquire(CacheKey key, Stream&) {
+  CacheViews views;
+  views.add(cache_.home(key.layer, key.group));
+  return views;
+}
+
 void ResidentCaches::commit(CacheKey key, StoreDecodeArgs args, Stream& writer) {
   args.to = cache_.home(key.layer, key.group);
   // A token that displaces nobody has landed in its slot already.

@@ -1,7 +1,6 @@
 // Both feeds when everything stays on the device: nothing moves, nobody waits.
 #pragma once
 #include "runtime/engine/feed.hpp"
-#include "runtime/kv/kv_cache.hpp"
 #include "runtime/model/load_weights.hpp"
 
 namespace hydrant {
@@ -27,12 +26,15 @@ class ResidentWeights final : public WeightFeed {
 class ResidentCaches final : public CacheFeed {
  public:
   ResidentCaches(Ops& ops, const KvCache& cache) : ops_(ops), cache_(cache) {}
+  void admit(int32_t, int32_t) override {}
+  void begin_step(std::span<const ActiveGroup>) override {}
   void prefetch(CacheKey) override {}
-  CacheView acquire(CacheKey key, Stream&) override { return cache_.home(key.layer, key.group); }
+  CacheViews acquire(CacheKey key, Stream&) override;
   void commit(CacheKey key, StoreDecodeArgs args, Stream& writer) override;
   void commit(CacheKey key, StorePromptArgs args, Stream& writer) override;
   void release(CacheKey, Stream&) override {}
   void finish_step(Stream&) override {}
+  std::string failure(int32_t, int32_t) const override { return {}; }
 
  private:
   Ops& ops_;

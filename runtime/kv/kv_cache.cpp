@@ -9,8 +9,6 @@
 namespace hydrant {
 namespace {
 
-int32_t slots_of(int32_t capacity) { return align_up(capacity + 1, kRunSlots); }
-
 void add_product(size_t& sum, std::initializer_list<size_t> factors) {
   size_t product = 1;
   bool overflow = false;
@@ -20,19 +18,19 @@ void add_product(size_t& sum, std::initializer_list<size_t> factors) {
 }
 
 // Lays out the home of one layer and group; what a measuring arena yields has no data.
-CacheView take_home(Arena& arena, const KvShape& shape, size_t layer, size_t run_bytes) {
+CacheView take_home(Arena& arena, const KvShape& shape, size_t layer, int32_t places,
+                    size_t run_bytes) {
   CacheView view;
-  view.places = shape.rows_per_group;
+  view.places = places;
   view.kv_heads = shape.kv_heads;
   view.head_dim = shape.head_dim;
-  view.slots = slots_of(shape.capacity[layer]);
+  view.slots = slots_in(shape, layer);
   view.dtype = shape.dtype;
   view.kv.run_bytes = run_bytes;
   view.kv.head_bytes = run_bytes * size_t(view.slots / kRunSlots);
   view.place_bytes = view.kv.head_bytes * size_t(shape.kv_heads);
   const int64_t heads = int64_t{shape.rows_per_group} * shape.kv_heads, slots = view.slots;
-  view.kv.data =
-      static_cast<std::byte*>(arena.take_bytes(view.place_bytes * size_t(shape.rows_per_group)));
+  view.kv.data = static_cast<std::byte*>(arena.take_bytes(view.place_bytes * size_t(places)));
   view.score = arena.take(DType::f32, {heads, slots}).as<float>();
   view.position = arena.take(DType::i32, {heads, slots}).as<int32_t>();
   view.victim = arena.take(DType::i32, {heads}).as<int32_t>();
@@ -41,13 +39,26 @@ CacheView take_home(Arena& arena, const KvShape& shape, size_t layer, size_t run
 
 }  // namespace
 
-size_t kv_bytes(const KvShape& shape, const Ops& ops) {
-  const size_t run_bytes =
-      ops.kv_run_bytes(shape.dtype, shape.head_dim) + kRunSlots * (sizeof(float) + sizeof(int32_t));
+int32_t slots_in(const KvShape& shape, size_t layer) {
+  return align_up(shape.capacity[layer] + 1, kRunSlots);
+}
+
+size_t place_bytes(const KvShape& shape, size_t layer, const Ops& ops) {
   size_t bytes = 0;
-  for (const int32_t capacity : shape.capacity)
+  add_product(bytes, {size_t(shape.kv_heads), size_t(slots_in(shape, layer) / kRunSlots),
+                      ops.kv_run_bytes(shape.dtype, shape.head_dim)});
+  return bytes;
+}
+
+size_t kv_bytes(const KvShape& shape, const Ops& ops) {
+  size_t resident = 0, bytes = 0;
+  for (int32_t group = 0; group < shape.groups; group++)
+    resident += size_t(shape.resident_in(group));
+  for (size_t layer = 0; layer < shape.capacity.size(); layer++) {
+    add_product(bytes, {resident, place_bytes(shape, layer, ops)});
     add_product(bytes, {size_t(shape.groups), size_t(shape.rows_per_group), size_t(shape.kv_heads),
-                        size_t(slots_of(capacity) / kRunSlots), run_bytes});
+                        size_t(slots_in(shape, layer)), sizeof(float) + sizeof(int32_t)});
+  }
   return bytes;
 }
 
@@ -60,7 +71,8 @@ KvCache::KvCache(Device& device, const KvShape& shape)
     homes_.clear();
     for (size_t layer = 0; layer < layers; layer++)
       for (size_t group = 0; group < groups; group++)
-        homes_.push_back(take_home(arena, shape_, layer, run_bytes));
+        homes_.push_back(
+            take_home(arena, shape_, layer, shape_.resident_in(int32_t(group)), run_bytes));
   };
   Arena measure;
   take_all(measure);

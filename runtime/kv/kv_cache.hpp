@@ -1,4 +1,4 @@
-// The homes of the cache: the slots of every (layer, group), allocated once for the whole job.
+// The cache on the device: the slots of every (layer, group), allocated once for the whole job.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,23 +10,35 @@
 
 namespace hydrant {
 
-// Every place has room for the job's largest row, layer by layer.
+// Every place has room for the job's largest row, layer by layer. Scores, positions and victims of
+// all rows are on the device; keys and values may be elsewhere.
 struct KvShape {
   int32_t groups = 1, rows_per_group = 1, kv_heads = 0, head_dim = 0;
   std::vector<int32_t> capacity;  // [layer]: slots stored per head of the largest row
   DType dtype = DType::f32;
+  // [group]: so many of its places, the first, have their keys and values here; none given: all.
+  std::vector<int32_t> resident = {};
+
+  int32_t resident_in(int32_t group) const {
+    return resident.empty() ? rows_per_group : resident[size_t(group)];
+  }
 };
 
-// rows * layers * kv_heads * ceil16(capacity + 1) * (2 * head_dim * element + 8): keys and values
-// as the backend keeps them, 4 bytes for a slot's score and 4 for its position. Throws
-// out_of_memory when the number does not even fit its type.
+// Slots per head that a place has in a layer, and the bytes of its keys and values there.
+int32_t slots_in(const KvShape& shape, size_t layer);
+size_t place_bytes(const KvShape& shape, size_t layer, const Ops& ops);
+
+// Of what is here. rows * layers * kv_heads * ceil16(capacity + 1) * (2 * head_dim * element + 8)
+// when all of it is: keys and values as the backend keeps them, 4 bytes for a slot's score and 4
+// for its position. Throws out_of_memory when the number does not even fit its type.
 size_t kv_bytes(const KvShape& shape, const Ops& ops);
 
 class KvCache {
  public:
   KvCache(Device& device, const KvShape& shape);
 
-  // A view of the home; valid as long as this lives. Its plans change with admit().
+  // A view of the places that have their keys and values here, maybe none; valid as long as this
+  // lives. Scores, positions, victims and plans are those of all places, and change with admit().
   CacheView home(int32_t layer, int32_t group) const;
 
   // Gives a place to a new row; plans [layer]. Nothing of the row before is ever read: a step reads

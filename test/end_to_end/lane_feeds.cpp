@@ -117,7 +117,7 @@ void LaneCaches::prefetch(CacheKey key) {
   load_.record(*slot->ready);
 }
 
-CacheView LaneCaches::acquire(CacheKey key, Stream& reader) {
+CacheViews LaneCaches::acquire(CacheKey key, Stream& reader) {
   prefetch(key);
   Slot* const slot = find({key.layer, key.group});
   ensure(slot != nullptr, "no slot is free for layer {}", key.layer);
@@ -125,7 +125,9 @@ CacheView LaneCaches::acquire(CacheKey key, Stream& reader) {
   reader.wait(*stored_);  // prompts' arguments may be written again
   CacheView view = cache_.home(key.layer, key.group);
   view.kv.data = static_cast<std::byte*>(slot->memory.data());
-  return view;
+  CacheViews views;
+  views.add(view);
+  return views;
 }
 
 template <class Args, class Store>

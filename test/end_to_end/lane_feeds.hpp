@@ -39,12 +39,15 @@ class LaneWeights final : public WeightFeed {
 class LaneCaches final : public CacheFeed {
  public:
   LaneCaches(Device& device, const KvCache& cache, Stream& load, Stream& store, int slots);
+  void admit(int32_t, int32_t) override {}
+  void begin_step(std::span<const ActiveGroup>) override {}
   void prefetch(CacheKey key) override;
-  CacheView acquire(CacheKey key, Stream& reader) override;
+  CacheViews acquire(CacheKey key, Stream& reader) override;
   void commit(CacheKey key, StoreDecodeArgs args, Stream& writer) override;
   void commit(CacheKey key, StorePromptArgs args, Stream& writer) override;
   void release(CacheKey key, Stream& reader) override;
   void finish_step(Stream& reader) override;
+  std::string failure(int32_t, int32_t) const override { return {}; }
 
  private:
   using Key = std::pair<int, int>;

@@ -113,6 +113,25 @@ TEST_CASE("a view says what was asked for, and shows the plans of later rows too
   CHECK_THROWS_WITH(cache.admit(1, 2, plans), Catch::Contains("2 layers of 3"));
 }
 
+TEST_CASE("keys and values may be elsewhere, scores and positions are here") {
+  const auto device = cpu();
+  KvShape shape = small();
+  shape.resident = {2, 0};
+  CHECK(place_bytes(shape, 1, device->ops()) == 2 * 32 * (2 * 24 * 4));
+  const size_t slots = 16 + 32 + 48;
+  CHECK(kv_bytes(shape, device->ops()) == 2 * 2 * slots * (2 * 24 * 4) + 2 * 3 * 2 * slots * 8);
+  KvCache cache(*device, shape);
+  CHECK(cache.home(1, 0).places == 2);
+  CHECK(cache.home(1, 1).places == 0);
+  for (const int32_t group : {0, 1}) {
+    const CacheView view = cache.home(1, group);
+    view.positions_of(2, 1)[31] = view.victim[view.head_index(2, 1)] = 7 + group;
+  }
+  CHECK(cache.home(1, 0).positions_of(2, 1)[31] == 7);
+  cache.admit(1, 2, std::vector<RowPlan>(3, {{1, 3, 2}, Id::h2o, Positions::original, true}));
+  CHECK(cache.home(0, 1).plans[2].slots.heavy == 3);
+}
+
 TEST_CASE("kept positions come ascending, as many as are stored") {
   const auto device = cpu();
   const auto stream = device->make_stream("test", false);
