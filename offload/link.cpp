@@ -22,10 +22,14 @@ Link::Clock::time_point Link::reserve(size_t bytes) {
 }
 
 void Link::copy(Stream& lane, void* to, const void* from, size_t bytes) {
-  if (rate_ == 0) return lane.copy(to, from, bytes);
+  paced(lane, bytes, [&] { lane.copy(to, from, bytes); });
+}
+
+void Link::paced(Stream& lane, size_t bytes, const std::function<void()>& enqueue) {
+  if (rate_ == 0) return enqueue();
   auto until = std::make_shared<Clock::time_point>();
   lane.fill(nullptr, 0, [this, until, bytes] { *until = reserve(bytes); });
-  lane.copy(to, from, bytes);
+  enqueue();
   lane.fill(nullptr, 0, [until] { std::this_thread::sleep_until(*until); });
 }
 

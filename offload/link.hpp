@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <mutex>
 
 #include "runtime/device/stream.hpp"
@@ -15,6 +16,8 @@ class Link {
  public:
   explicit Link(double bytes_per_second = 0) : rate_(bytes_per_second) {}  // 0: as fast as it goes
   void copy(Stream& lane, void* to, const void* from, size_t bytes);
+  // What `enqueue` enqueues on the lane moves so many bytes over the link.
+  void paced(Stream& lane, size_t bytes, const std::function<void()>& enqueue);
 
  private:
   using Clock = std::chrono::steady_clock;

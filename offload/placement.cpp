@@ -10,21 +10,6 @@
 namespace hydrant {
 namespace {
 
-void check(const Shares& s) {
-  const auto need = [](double share, std::string_view home) {
-    if (!(share >= 0 && share <= 100))
-      fail(Fault::bad_config, "placement.weights.{}: {} percent, must be 0 to 100", home, share);
-  };
-  need(s.device, "device");
-  need(s.host, "host");
-  need(s.disk, "disk");
-  const double sum = s.device + s.host + s.disk;
-  if (std::abs(sum - 100) > 1e-6)
-    fail(Fault::bad_config,
-         "placement.weights: device {} + host {} + disk {} is {} percent, must be 100", s.device,
-         s.host, s.disk, sum);
-}
-
 double bytes_of(const MatrixSize& m) { return double(m.panels) * double(m.panel_bytes); }
 
 // As many of a matrix's panels as come nearest to `bytes`.
@@ -83,7 +68,7 @@ class Border {
 }  // namespace
 
 std::vector<PanelHomes> place_weights(std::span<const MatrixSize> matrices, const Shares& shares) {
-  check(shares);
+  check_shares(shares, "placement.weights");
   double all = 0, multiplying = 0;
   for (const MatrixSize& m : matrices) {
     all += bytes_of(m);

@@ -36,7 +36,7 @@ struct PanelHomes {
 // Tables that are only looked up in never move, so they take their bytes from the file's share
 // first, then from the host's: that leaves the better homes to what multiplies.
 //
-// Throws bad_config when a share is negative or they are not 100 together.
+// Throws as check_shares.
 std::vector<PanelHomes> place_weights(std::span<const MatrixSize> matrices, const Shares& shares);
 
 // As place_weights takes them, one for each of the plan's matrices. A tied table belongs to the

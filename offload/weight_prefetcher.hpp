@@ -47,6 +47,7 @@ class WeightPrefetcher final : public WeightFeed {
 
   const OffloadMemory& memory() const { return memory_; }
   const WeightTraffic& traffic() const { return traffic_; }
+  Link& link() { return link_; }
   StepTraffic step_traffic(int stage) const;  // of one stage: what filling its slot moves
   StepTraffic step_traffic() const;           // of all
 

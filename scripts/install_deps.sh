@@ -4,7 +4,7 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
-          libpcre2-dev libutf8proc-dev catch2 python3 python3-numpy)
+          libpcre2-dev libutf8proc-dev libboost1.81-dev liburing-dev catch2 python3 python3-numpy)
 if [[ "${1:-}" == "--ci" ]]; then
   packages+=(clang-14 libclang-rt-14-dev clang-format-14 git)
 elif [[ "${1:-}" == "--pip" ]]; then

@@ -24,8 +24,6 @@ class Device {
   virtual std::string describe() const = 0;  // one line: instruction set or card, threads
   virtual std::string_view isa() const = 0;
   virtual int threads() const = 0;
-  // Operations read and write host memory as fast as their own: it is the same.
-  virtual bool in_host_memory() const { return false; }
   virtual Buffer allocate(Memory memory, size_t bytes,
                           std::string_view what) = 0;  // throws out_of_memory naming `what`
   // Bytes that can still be allocated, as far as the system tells; kinds of memory that are the

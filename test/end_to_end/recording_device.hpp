@@ -61,7 +61,6 @@ class RecordingDevice final : public Device {
   std::string describe() const override { return "recording"; }
   std::string_view isa() const override { return "none"; }
   int threads() const override { return 1; }
-  bool in_host_memory() const override { return true; }
   Buffer allocate(Memory memory, size_t bytes, std::string_view what) override;
   size_t available(Memory) const override { return size_t{1} << 40; }
   bool is_host() const override { return true; }

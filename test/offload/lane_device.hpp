@@ -17,7 +17,6 @@ class LaneDevice final : public Device {
   std::string describe() const override { return inner_->describe(); }
   std::string_view isa() const override { return inner_->isa(); }
   int threads() const override { return inner_->threads(); }
-  bool in_host_memory() const override { return inner_->in_host_memory(); }
   Buffer allocate(Memory memory, size_t bytes, std::string_view what) override {
     (memory == Memory::device ? on_device : on_host) += bytes;
     return inner_->allocate(memory, bytes, what);

@@ -16,7 +16,6 @@ class CpuDevice final : public Device {
   std::string_view name() const override { return "cpu"; }
   std::string describe() const override;
   std::string_view isa() const override { return cpu::name(isa_); }
-  bool in_host_memory() const override { return true; }
   int threads() const override { return pool_.size(); }
   Buffer allocate(Memory memory, size_t bytes, std::string_view what) override;
   size_t available(Memory) const override { return memory_.available(); }

@@ -1,0 +1,122 @@
+#include "offload/cache_layout.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/base/aligned.hpp"
+
+namespace hydrant {
+namespace {
+
+CacheView rows_of(CacheView home, int32_t first, int32_t places, std::byte* rows, size_t stride) {
+  home.first = first;
+  home.places = places;
+  home.kv.data = rows;
+  home.place_bytes = stride;
+  return home;
+}
+
+}  // namespace
+
+CacheMoves& CacheMoves::operator+=(const CacheMoves& other) {
+  to_device += other.to_device;
+  to_host += other.to_host;
+  read += other.read;
+  written += other.written;
+  return *this;
+}
+
+std::vector<RowHomes> place_rows(const Shares& shares, int32_t groups, int32_t rows_per_group) {
+  check_shares(shares, "placement.cache");
+  // All of it when nothing is to be elsewhere, whatever sums have been rounded to.
+  const double device = shares.device / 100;
+  const double memory = shares.disk == 0 ? 1 : (shares.device + shares.host) / 100;
+  std::vector<RowHomes> homes;
+  double owed_device = 0, owed_memory = 0;  // rows
+  for (int32_t group = 0; group < groups; group++) {
+    const auto take = [&](double share, double& owed, int32_t least) {
+      owed += share * rows_per_group;
+      const int32_t rows = std::clamp(int32_t(std::lround(owed)), least, rows_per_group);
+      owed -= rows;
+      return rows;
+    };
+    const int32_t on_device = take(device, owed_device, 0);
+    const int32_t in_memory = take(memory, owed_memory, on_device);
+    homes.push_back({on_device, in_memory - on_device, rows_per_group - in_memory});
+  }
+  return homes;
+}
+
+CacheLayout::CacheLayout(const KvShape& shape, const Shares& shares, bool staged, const Ops& ops)
+    : shape_(shape),
+      staged_(staged),
+      homes_(place_rows(shares, shape.groups, shape.rows_per_group)),
+      run_bytes_(ops.kv_run_bytes(shape.dtype, shape.head_dim)) {
+  for (size_t layer = 0; layer < shape.capacity.size(); layer++) {
+    head_bytes_.push_back(run_bytes_ * size_t(slots_in(shape, layer) / kRunSlots));
+    const auto l = int32_t(layer);
+    for (const RowHomes& h : homes_) {
+      const size_t host = size_t(h.host) * place_bytes(l), disk = size_t(h.disk) * place_bytes(l),
+                   images = size_t(h.disk) * block_bytes(l);
+      host_at_.push_back(host_bytes_);
+      file_at_.push_back(file_bytes_);
+      host_bytes_ += align_up(host, size_t{64});
+      file_bytes_ += images;
+      if (staged) slot_bytes_ = std::max(slot_bytes_, host + disk);
+      image_bytes_ = std::max(image_bytes_, images);
+    }
+  }
+  slot_bytes_ = align_up(slot_bytes_, size_t{64});
+}
+
+size_t CacheLayout::block_bytes(int32_t layer) const { return align_up(place_bytes(layer), kUnit); }
+
+CacheView CacheLayout::host_view(CacheView home, int32_t group, std::byte* rows) const {
+  const RowHomes& h = homes(group);
+  return rows_of(home, h.device, h.host, rows, home.place_bytes);
+}
+
+CacheView CacheLayout::disk_view(CacheView home, int32_t group, std::byte* rows,
+                                 size_t place_bytes) const {
+  const RowHomes& h = homes(group);
+  return rows_of(home, h.first_on_disk(), h.disk, rows, place_bytes);
+}
+
+int32_t filled_runs(const policy::SlotLayout& slots, int32_t position) {
+  return ceil_div(std::min(position, slots.capacity()), kRunSlots);
+}
+
+CacheMoves CacheLayout::decode_moves(int32_t layer, int32_t group, int32_t place, int32_t position,
+                                     const policy::SlotLayout& slots) const {
+  const RowHomes& h = homes(group);
+  const auto heads = size_t(shape_.kv_heads);
+  CacheMoves moves;
+  if (place < h.device) return moves;
+  if (staged_) {
+    moves.to_device = heads * size_t(filled_runs(slots, position)) * run_bytes_;
+    moves.to_host = heads * (slots.evicts_at(position) ? 2 : 1) * (run_bytes_ / kRunSlots);
+  }
+  if (place >= h.first_on_disk()) moves.read = block_bytes(layer);
+  return moves;
+}
+
+CacheMoves CacheLayout::prompt_moves(int32_t layer, int32_t group, int32_t place, int32_t length,
+                                     const policy::SlotLayout& slots) const {
+  const RowHomes& h = homes(group);
+  const auto heads = size_t(shape_.kv_heads);
+  CacheMoves moves;
+  if (place < h.device) return moves;
+  const size_t filled = size_t(filled_runs(slots, length)) * run_bytes_;
+  if (staged_) moves.to_host = heads * filled;
+  if (place < h.first_on_disk()) return moves;
+  size_t end = 0;  // of the units counted
+  for (size_t head = 0; head < heads; head++) {
+    const size_t at = head * head_bytes(layer);
+    const size_t first = std::max(end, at / kUnit * kUnit), last = align_up(at + filled, kUnit);
+    moves.written += last - first;
+    end = last;
+  }
+  return moves;
+}
+
+}  // namespace hydrant

@@ -1,0 +1,38 @@
+#include "offload/disk_threads.hpp"
+
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <latch>
+
+namespace hydrant {
+namespace {
+
+void move_all(int descriptor, DiskRequest& r) {
+  while (!r.done()) {
+    std::byte* const at = r.data + r.moved;
+    const size_t left = r.bytes - r.moved;
+    const auto offset = off_t(r.offset + r.moved);
+    const ssize_t moved =
+        r.write ? ::pwrite(descriptor, at, left, offset) : ::pread(descriptor, at, left, offset);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved < 0) r.error = errno;
+    if (moved <= 0) return;
+    r.moved += size_t(moved);
+  }
+}
+
+}  // namespace
+
+void DiskThreads::run(std::span<DiskRequest> requests) {
+  std::latch left(std::ptrdiff_t(requests.size()));
+  for (DiskRequest& r : requests)
+    boost::asio::post(pool_, [this, &r, &left] {
+      move_all(file_.descriptor(), r);
+      left.count_down();
+    });
+  left.wait();
+}
+
+}  // namespace hydrant

@@ -1,0 +1,43 @@
+// Caches of which a part is at home on the host or on disk.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "offload/cache_layout.hpp"
+#include "offload/disk_file.hpp"
+#include "offload/link.hpp"
+
+namespace hydrant {
+
+class OffloadedCaches final : public CacheHomes {
+ public:
+  using OpenFile = std::function<std::unique_ptr<DiskFile>(const CacheOffload&, uint64_t bytes)>;
+
+  // Throws bad_config for options that cannot be. up: the way to the device where weights take the
+  // same one; it outlives this, and this outlives what open() gives.
+  OffloadedCaches(const Device& device, const CacheOffload& options, Link* up = nullptr,
+                  OpenFile open_file = open_spill_file);
+  // In the folder of the options.
+  static std::unique_ptr<DiskFile> open_spill_file(const CacheOffload& options, uint64_t bytes);
+
+  std::vector<int32_t> resident(const KvShape& shape) const override;
+  CacheNeed need(const KvShape& shape, const Ops& ops) const override;
+  std::unique_ptr<CacheFeed> open(Device& device, const KvShape& shape,
+                                  const KvCache& cache) override;
+
+  // What tells before a step what it moves.
+  CacheLayout layout(const KvShape& shape, const Ops& ops) const;
+  const CacheTraffic& traffic() const { return traffic_; }  // of all jobs so far
+
+ private:
+  CacheOffload options_;
+  bool staged_;
+  OpenFile open_file_;
+  Link own_up_, down_;
+  Link& up_;
+  CacheTraffic traffic_;
+};
+
+}  // namespace hydrant

@@ -1,0 +1,73 @@
+// Where rows of the cache are at home changes no bit of any row.
+#include <catch2/catch.hpp>
+
+#include "test/offload/cache_job.hpp"
+#include "test/support/random.hpp"
+
+using namespace hydrant;
+using namespace hydrant::test;
+
+namespace {
+
+Shares random_shares(Random& random) {
+  const auto percent = [&](int64_t most) { return double(random.below(most + 1)); };
+  switch (random.below(6)) {
+    case 0:
+      return {0, 0, 100};
+    case 1:
+      return {0, 100, 0};
+    case 2: {
+      const double device = percent(100);
+      return {device, 100 - device, 0};
+    }
+    default: {
+      const double device = percent(100), host = percent(int64_t(100 - device));
+      return {device, host, 100 - device - host};
+    }
+  }
+}
+
+CacheOffload random_options(Random& random) {
+  CacheOffload o{.shares = random_shares(random)};
+  o.slots = int(2 + random.below(4));
+  o.overlap = random.below(4) > 0;
+  o.compute = random.below(2) == 0 ? CacheCompute::device : CacheCompute::automatic;
+  o.link = random.below(4) == 0 ? 1e9 : 0;
+  o.folder = "/var/tmp";
+  o.caching = random.below(2) == 0 ? Caching::direct : Caching::cached;
+  o.disk_engine = random.below(2) == 0 ? DiskEngine::io_uring : DiskEngine::threads;
+  o.disk_requests = int(1 + random.below(5));
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("any home of the cache, depth, overlap and group split gives the resident run's bits") {
+  Random random(2024);
+  for (const std::string& kind : tiny_kinds())
+    for (const DType kv : {DType::f32, DType::bf16, DType::f16}) {
+      Engine engine(tiny_model(kind, 5), 2);
+      const std::vector<Request> rows = cache_job(engine.model.spec, 17, random.bits());
+      const auto expected = run_all(engine.generator({int32_t(rows.size()), 1}, kv), rows);
+      for (int trial = 0; trial < 12; trial++) {
+        const CacheOffload options = random_options(random);
+        const BatchShape shape{int32_t(1 + random.below(6)), int32_t(1 + random.below(3)),
+                               int32_t(4 + random.below(60)), int32_t(30 + random.below(200))};
+        CAPTURE(kind, name(kv), trial, options.shares.device, options.shares.host,
+                options.shares.disk, options.slots, options.overlap, int(options.compute),
+                shape.rows_per_group, shape.groups, shape.prefill_chunk);
+        OffloadedCaches homes(*engine.device, options);
+        Generator generator(*engine.device, engine.model.spec, engine.feed, shape, kv, &homes);
+        for (int again = 0; again < 2; again++) {
+          std::vector<Completion> done(rows.size());
+          Listener listener;
+          listener.on_done = [&](size_t row, Completion&& c) { done[row] = std::move(c); };
+          generator.run(rows, listener);
+          for (size_t row = 0; row < rows.size(); row++) {
+            CAPTURE(row, again, done[row].error);
+            REQUIRE(same_bits(done[row], expected[row]));
+          }
+        }
+      }
+    }
+}
