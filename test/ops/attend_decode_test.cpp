@@ -204,6 +204,34 @@ TEST_CASE("a row's bits do not depend on batch, order, place, threads or the siz
     }
 }
 
+TEST_CASE("decode attention has the same bits on every path") {
+  for (const int32_t d : {24, 64, 80, 128})
+    for (const int32_t group : {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 16})
+      for (const DType dtype : kKvTypes)
+        for (const int32_t dims : {0, d / 4 * 2}) {
+          const HeadShape shape{group, 1, d};
+          Home home(dtype, shape, 288);
+          home.put_random(uint32_t(d + group), 0, 277);
+          home.positions.resize(288);
+          std::iota(home.positions.begin(), home.positions.end(), 0);
+          const Step step{home,
+                          {roomy(288)},
+                          {segment_of(0, 277, 0)},
+                          normals(uint32_t(d * group), size_t(group * d)),
+                          dims > 0 ? rotary_table(288, dims) : std::vector<float>{},
+                          dims};
+          const Result first = step.run(usable_isas().front(), 1);
+          for (const Isa isa : usable_isas()) {
+            INFO(name(isa) << " " << name(dtype) << " d " << d << " group " << group << " turned "
+                           << dims);
+            const Result r = step.run(isa, 1);
+            REQUIRE(same_bits(r.out, first.out));
+            REQUIRE(same_bits(r.logits, first.logits));
+            REQUIRE(same_bits(r.lse, first.lse));
+          }
+        }
+}
+
 TEST_CASE("cache positions: keys turn to their rank among the live slots of their own head") {
   const int32_t d = 64, heads = 4;
   const HeadShape shape{heads, 2, d};

@@ -91,6 +91,26 @@ TEST_CASE("a prompt's bits do not depend on its chunks or the threads") {
       }
 }
 
+TEST_CASE("a prompt's attention has the same bits on every path") {
+  for (const DType dtype : kKvTypes)
+    for (const int32_t group : {1, 3, 8})
+      for (const int32_t d : {24, 80, 128}) {
+        const HeadShape shape{group * 2, 2, d};
+        Home home(dtype, shape, 80);
+        home.put_random(9, 0, 70);
+        PromptRun prompt{home, 70, normals(10, size_t(70 * group * 2 * d), 2), 0.2f};
+        const auto first = prompt.run(usable_isas().front(), 1, {70});
+        for (const Isa isa : usable_isas()) {
+          INFO(name(isa) << " " << name(dtype) << " group " << group << " d " << d);
+          const auto r = prompt.run(isa, 1, {70});
+          REQUIRE(same_bits(r.out, first.out));
+          REQUIRE(same_bits(r.lse, first.lse));
+          REQUIRE(same_bits(r.columns.sum, first.columns.sum));
+          REQUIRE(same_bits(r.columns.last, first.columns.last));
+        }
+      }
+}
+
 TEST_CASE("what comes later does not exist for a query, whatever its bits") {
   const int32_t length = 290;
   for (const DType dtype : kKvTypes)

@@ -46,10 +46,11 @@ void rotate_run(const std::byte* keys, int32_t head_dim, const RankRotation& tur
   }
 }
 
-// Rows [row, row + R) of a part's group. Each run is read once from its first byte to its last: the
-// processor fetches ahead by itself along a plain sequence of addresses, and only there; out of
-// order or with prefetch instructions memory was read at half the speed.
-template <DType type, int R>
+// Rows [row, row + R) of a part's group, their logits in C chains each. Each run is read once from
+// its first byte to its last: the processor fetches ahead by itself along a plain sequence of
+// addresses, and only there; out of order or with prefetch instructions memory was read at half the
+// speed.
+template <DType type, int R, int C>
 class DecodeRows {
  public:
   DecodeRows(const DecodePart& part, int32_t row, const TileScratch& scratch)
@@ -82,10 +83,10 @@ class DecodeRows {
       rotate_run<type>(keys, d, part_.rotation, part_.rotation.ranks + begin, live(run),
                        scratch_.panel);
       const auto* const panel = reinterpret_cast<const std::byte*>(scratch_.panel);
-      score_tile<DType::f32, R, 1, kChains>(static_cast<const float*>(scratch_.left), d, {panel, 0},
-                                            logits);
+      score_tile<DType::f32, R, 1, C>(static_cast<const float*>(scratch_.left), d, {panel, 0},
+                                      logits);
     } else {
-      score_tile<type, R, 1, kChains>(left(), d / Side<type>::together, {keys, 0}, logits);
+      score_tile<type, R, 1, C>(left(), d / Side<type>::together, {keys, 0}, logits);
     }
     if (logits_)
       for (int r = 0; r < R; r++) store(logits_ + size_t(r) * stride_ + begin, logits[r][0]);
@@ -125,7 +126,6 @@ class DecodeRows {
   }
 
  private:
-  static constexpr int kChains = R == 1 ? 4 : R <= 4 ? 2 : 1;
   Left<type>* left() const { return static_cast<Left<type>*>(scratch_.left); }
   Left<type>* weights() const { return static_cast<Left<type>*>(scratch_.weights); }
   int32_t live(int32_t run) const {
@@ -139,15 +139,25 @@ class DecodeRows {
   size_t stride_;
 };
 
+template <DType type, int R, int C>
+void decode_rows(const DecodePart& part, int32_t row, const TileScratch& scratch) {
+  DecodeRows<type, R, C> rows(part, row, scratch);
+  for (int32_t run = 0; run < rows.runs(); run++) {
+    rows.read_keys(run);
+    rows.read_values(run);
+  }
+  rows.store_sums();
+}
+
+// The tallest tiles of any path say how many chains a row's sums have, and a path with fewer
+// registers takes such a tile in several: so all paths add in the same order.
 template <DType type>
 void decode_part_of(const DecodePart& part, const TileScratch& scratch) {
-  for_each_tile<kRows>(0, part.group, [&]<int R>(int32_t row) {
-    DecodeRows<type, R> rows(part, row, scratch);
-    for (int32_t run = 0; run < rows.runs(); run++) {
-      rows.read_keys(run);
-      rows.read_values(run);
-    }
-    rows.store_sums();
+  for_each_tile<8>(0, part.group, [&]<int tall>(int32_t begin) {
+    constexpr int chains = tall == 1 ? 4 : tall <= 4 ? 2 : 1;
+    for_each_tile<(tall < kRows ? tall : kRows)>(begin, begin + tall, [&]<int R>(int32_t row) {
+      decode_rows<type, R, chains>(part, row, scratch);
+    });
   });
 }
 

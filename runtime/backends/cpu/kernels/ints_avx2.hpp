@@ -51,15 +51,13 @@ template <int bits>
 inline Ints shift_right(Ints a) {
   return {_mm256_srli_epi32(a.low, bits), _mm256_srli_epi32(a.high, bits)};
 }
-inline uint32_t reduce_max(__m256i a) {
-  __m128i v = _mm_max_epu32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
-  v = _mm_max_epu32(v, _mm_shuffle_epi32(v, 0x4e));
-  return uint32_t(_mm_cvtsi128_si32(_mm_max_epu32(v, _mm_shuffle_epi32(v, 0xb1))));
-}
 inline Ints max_unsigned(Ints a, Ints b) {
   return {_mm256_max_epu32(a.low, b.low), _mm256_max_epu32(a.high, b.high)};
 }
-inline uint32_t reduce_max_unsigned(Ints a) { return reduce_max(_mm256_max_epu32(a.low, a.high)); }
+inline __m128i fold_max_unsigned(Ints a) {
+  const __m256i w = _mm256_max_epu32(a.low, a.high);
+  return _mm_max_epu32(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1));
+}
 inline Lanes to_lanes(Ints a) { return {_mm256_cvtepi32_ps(a.low), _mm256_cvtepi32_ps(a.high)}; }
 inline Lanes as_lanes(Ints a) { return {_mm256_castsi256_ps(a.low), _mm256_castsi256_ps(a.high)}; }
 inline void store_i8(void* p, Lanes a) {

@@ -37,12 +37,10 @@ inline Ints shift_right(Ints a) {
   return {_mm512_srli_epi32(a.v, bits)};
 }
 inline Ints max_unsigned(Ints a, Ints b) { return {_mm512_max_epu32(a.v, b.v)}; }
-inline uint32_t reduce_max_unsigned(Ints a) {
+inline __m128i fold_max_unsigned(Ints a) {
   const __m256i w =
       _mm256_max_epu32(_mm512_castsi512_si256(a.v), _mm512_extracti32x8_epi32(a.v, 1));
-  __m128i v = _mm_max_epu32(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1));
-  v = _mm_max_epu32(v, _mm_shuffle_epi32(v, 0x4e));
-  return uint32_t(_mm_cvtsi128_si32(_mm_max_epu32(v, _mm_shuffle_epi32(v, 0xb1))));
+  return _mm_max_epu32(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1));
 }
 inline Lanes to_lanes(Ints a) { return {_mm512_cvtepi32_ps(a.v)}; }
 inline Lanes as_lanes(Ints a) { return {_mm512_castsi512_ps(a.v)}; }

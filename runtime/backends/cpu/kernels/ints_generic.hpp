@@ -63,15 +63,11 @@ template <int bits>
 inline Ints shift_right(Ints a) {
   return each_int_part([&](int i) { return _mm_srli_epi32(a.v[i], bits); });
 }
-inline uint32_t reduce_max(__m128i a) {
-  a = _mm_max_epu32(a, _mm_shuffle_epi32(a, 0x4e));
-  return uint32_t(_mm_cvtsi128_si32(_mm_max_epu32(a, _mm_shuffle_epi32(a, 0xb1))));
-}
 inline Ints max_unsigned(Ints a, Ints b) {
   return each_int_part([&](int i) { return _mm_max_epu32(a.v[i], b.v[i]); });
 }
-inline uint32_t reduce_max_unsigned(Ints a) {
-  return reduce_max(_mm_max_epu32(_mm_max_epu32(a.v[0], a.v[1]), _mm_max_epu32(a.v[2], a.v[3])));
+inline __m128i fold_max_unsigned(Ints a) {  // in each lane the largest of every fourth of 16
+  return _mm_max_epu32(_mm_max_epu32(a.v[0], a.v[1]), _mm_max_epu32(a.v[2], a.v[3]));
 }
 inline Lanes to_lanes(Ints a) {
   return each_part([&](int i) { return _mm_cvtepi32_ps(a.v[i]); });

@@ -63,44 +63,90 @@ inline void pack_bf16(const float* x, int64_t stride, int64_t k, int rows, int s
   }
 }
 
-// Sums of the 16 codes at p and of the 16 behind them.
-inline void sum_codes(const std::byte* p, int* first, int* second) {
-  const auto* v = reinterpret_cast<const __m128i*>(p);
+// The largest size among a block's elements, as bits, in four parts: as integers the sizes of
+// floats have the same order, and NaN is the largest, so no NaN is lost.
+inline __m128i most_bits(Ints a, Ints b) {
+  const Ints sign_off = broadcast_int(0x7fffffff);
+  return fold_max_unsigned(max_unsigned(a & sign_off, b & sign_off));
+}
+
+// A block's 32 codes -> parts of the sums of the first and of the second half, in turns, each code
+// plus 128.
+inline __m128i sums_of_codes(const std::byte* codes) {
+  const auto* v = reinterpret_cast<const __m128i*>(codes);
   const __m128i none = _mm_setzero_si128(), flip = _mm_set1_epi8(char(0x80));
-  const __m128i a = _mm_sad_epu8(_mm_xor_si128(_mm_loadu_si128(v), flip), none);
-  const __m128i b = _mm_sad_epu8(_mm_xor_si128(_mm_loadu_si128(v + 1), flip), none);
-  const __m128i both = _mm_add_epi64(_mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b));
-  *first = _mm_cvtsi128_si32(both) - 16 * 128;
-  *second = _mm_extract_epi32(both, 2) - 16 * 128;
+  const __m128i first = _mm_sad_epu8(_mm_xor_si128(_mm_loadu_si128(v), flip), none);
+  const __m128i second = _mm_sad_epu8(_mm_xor_si128(_mm_loadu_si128(v + 1), flip), none);
+  return _mm_or_si128(first, _mm_slli_epi64(second, 32));
+}
+
+// Stores the first `count` of four.
+template <int count>
+inline void store_some(std::byte* p, __m128i v) {
+  if constexpr (count == 4)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v);
+  else
+    memcpy(p, &v, count * 4);
 }
 
 // int8: per 32 of k an XBlock: codes [shape][32], scale f32 [shape], start i32 [shape], high_start
-// i32 [shape], scale * sum of codes f32 [shape].
-inline void pack_int8_block(const float* x, int row, int shape, std::byte* block) {
-  const Ints a = load_ints(x), b = load_ints(x + 16), sign_off = broadcast_int(0x7fffffff);
-  // As integers the sizes of floats have the same order, and NaN is the largest: no NaN is lost.
-  const uint32_t most_bits = reduce_max_unsigned(max_unsigned(a & sign_off, b & sign_off));
-  const bool finite = most_bits < 0x7f800000;
-  const float most = finite ? std::bit_cast<float>(most_bits) : 0.0f;
+// i32 [shape], scale * sum of codes f32 [shape]. N rows, at most four, of one block from `row` on:
+// what a row needs one number of is done for all of them at once.
+template <int N>
+inline void pack_int8_block(const float* x, int64_t stride, int row, int shape, std::byte* block) {
+  Ints a[N], b[N];
+  __m128i most4[4] = {}, sum2[4] = {};
+#pragma GCC unroll 4
+  for (int r = 0; r < N; r++) {
+    a[r] = load_ints(x + r * stride);
+    b[r] = load_ints(x + r * stride + 16);
+    most4[r] = most_bits(a[r], b[r]);
+  }
+  const __m128i most_01 =
+      _mm_max_epu32(_mm_unpacklo_epi32(most4[0], most4[1]), _mm_unpackhi_epi32(most4[0], most4[1]));
+  const __m128i most_23 =
+      _mm_max_epu32(_mm_unpacklo_epi32(most4[2], most4[3]), _mm_unpackhi_epi32(most4[2], most4[3]));
+  const __m128i bits =
+      _mm_max_epu32(_mm_unpacklo_epi64(most_01, most_23), _mm_unpackhi_epi64(most_01, most_23));
+  const __m128 finite = _mm_castsi128_ps(_mm_cmplt_epi32(bits, _mm_set1_epi32(0x7f800000)));
+  const __m128 most = _mm_and_ps(finite, _mm_castsi128_ps(bits));
   // below 1e-30 the inverse could overflow, and nothing can be lost
-  const Lanes inverse = broadcast(most > 1e-30f ? 127.0f / most : 0.0f);
-  store_i8(block + row * 32, as_lanes(a) * inverse);
-  store_i8(block + row * 32 + 16, as_lanes(b) * inverse);
-  int low = 0, high = 0;
-  sum_codes(block + row * 32, &low, &high);
-  const float scale = finite ? most * (1.0f / 127) : NAN;  // goes on into every output of the row
-  const int start = -128 * (low + high), high_start = -128 * high;
-  const float scaled = scale * float(low + high);
-  std::byte* fields = block + shape * 32 + row * 4;
-  memcpy(fields, &scale, 4);
-  memcpy(fields + shape * 4, &start, 4);
-  memcpy(fields + shape * 8, &high_start, 4);
-  memcpy(fields + shape * 12, &scaled, 4);
+  alignas(16) float inverse[4];
+  _mm_store_ps(inverse, _mm_and_ps(_mm_cmpgt_ps(most, _mm_set1_ps(1e-30f)),
+                                   _mm_div_ps(_mm_set1_ps(127.0f), most)));
+  std::byte* const codes = block + row * 32;
+#pragma GCC unroll 4
+  for (int r = 0; r < N; r++) {
+    store_i8(codes + r * 32, as_lanes(a[r]) * broadcast(inverse[r]));
+    store_i8(codes + r * 32 + 16, as_lanes(b[r]) * broadcast(inverse[r]));
+    sum2[r] = sums_of_codes(codes + r * 32);
+  }
+  const __m128 sum_01 = _mm_castsi128_ps(
+      _mm_add_epi32(_mm_unpacklo_epi64(sum2[0], sum2[1]), _mm_unpackhi_epi64(sum2[0], sum2[1])));
+  const __m128 sum_23 = _mm_castsi128_ps(
+      _mm_add_epi32(_mm_unpacklo_epi64(sum2[2], sum2[3]), _mm_unpackhi_epi64(sum2[2], sum2[3])));
+  const __m128i shifted = _mm_set1_epi32(16 * 128);
+  const __m128i low =
+      _mm_sub_epi32(_mm_castps_si128(_mm_shuffle_ps(sum_01, sum_23, 0x88)), shifted);
+  const __m128i high =
+      _mm_sub_epi32(_mm_castps_si128(_mm_shuffle_ps(sum_01, sum_23, 0xdd)), shifted);
+  const __m128i sum = _mm_add_epi32(low, high), none = _mm_setzero_si128();
+  // what is not finite goes on into every output of the row
+  const __m128 scale =
+      _mm_or_ps(_mm_mul_ps(most, _mm_set1_ps(1.0f / 127)), _mm_andnot_ps(finite, _mm_set1_ps(NAN)));
+  std::byte* const fields = block + shape * 32 + row * 4;
+  store_some<N>(fields, _mm_castps_si128(scale));
+  store_some<N>(fields + shape * 4, _mm_sub_epi32(none, _mm_slli_epi32(sum, 7)));
+  store_some<N>(fields + shape * 8, _mm_sub_epi32(none, _mm_slli_epi32(high, 7)));
+  store_some<N>(fields + shape * 12, _mm_castps_si128(_mm_mul_ps(scale, _mm_cvtepi32_ps(sum))));
 }
 inline void pack_int8(const float* x, int64_t stride, int64_t k, int rows, int shape,
                       std::byte* tile) {
   const size_t block_bytes = size_t(shape) * 48;
   if (rows < shape) memset(tile, 0, size_t(k / kBlock) * block_bytes);
-  for (int64_t b = 0; b < k / kBlock; b++, tile += block_bytes)
-    for (int r = 0; r < rows; r++) pack_int8_block(x + r * stride + b * kBlock, r, shape, tile);
+  for (int64_t b = 0; b < k / kBlock; b++, tile += block_bytes, x += kBlock) {
+    int r = 0;
+    for (; r + 4 <= rows; r += 4) pack_int8_block<4>(x + r * stride, stride, r, shape, tile);
+    for (; r < rows; r++) pack_int8_block<1>(x + r * stride, stride, r, shape, tile);
+  }
 }
