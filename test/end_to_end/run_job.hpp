@@ -1,6 +1,8 @@
 // Jobs over tiny models, run through the generator.
 #pragma once
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "policies/budget.hpp"
@@ -14,8 +16,8 @@
 namespace hydrant::test {
 
 struct Engine {
-  explicit Engine(const TinyModel& tiny, int threads = 1)
-      : device(open_device("cpu", {threads, ""})),
+  explicit Engine(const TinyModel& tiny, int threads = 1, std::string_view isa = "")
+      : device(open_device("cpu", {threads, std::string(isa)})),
         model(tiny),
         weights(on_device(tiny, *device)),
         feed(device->ops(), weights) {}

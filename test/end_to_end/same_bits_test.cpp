@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "runtime/backends/cpu/isa.hpp"
 #include "test/end_to_end/run_job.hpp"
 #include "test/support/random.hpp"
 
@@ -104,6 +105,22 @@ TEST_CASE("a row has the same bits with any number of threads and dtype of the c
       require_same(run_all(many.generator({3, 2, 13, 70}, kv), rows), alone);
     }
   }
+}
+
+TEST_CASE("a row has the same bits on every instruction path", "[bits]") {
+  for (const std::string& kind : tiny_kinds())
+    for (const DType kv : {DType::f32, DType::bf16, DType::f16}) {
+      const TinyModel model = tiny_model(kind, 77);
+      std::vector<Completion> first;
+      for (const cpu::Isa isa : cpu::usable_isas()) {
+        CAPTURE(kind, name(kv), cpu::name(isa));
+        Engine engine(model, 1, cpu::name(isa));
+        const auto done =
+            run_all(engine.generator({4, 2, 16, 100}, kv), mixed_rows(model.spec, false));
+        if (first.empty()) first = done;
+        require_same(done, first);
+      }
+    }
 }
 
 TEST_CASE("a budget that holds the whole row gives the full cache's bits", "[bits]") {

@@ -48,8 +48,11 @@ TEST_CASE("a row has the same bits in every batch, place, split of parts and num
     const PackedWeights d(random_weights(what.format, 16, k, 4), what.activations);
     const LinearCase c{{a.weight(), b.weight(), d.weight()}, {}, {}, Activation::none};
     const int64_t n = 49 + 80 + 16;
+    const auto anywhere = alone(cpu::usable_isas().front(), c, x, rows);
     for (const Isa isa : cpu::usable_isas()) {
       const auto reference = alone(isa, c, x, rows);
+      INFO(name(isa) << " " << name(what.format) << " activations " << int(what.activations));
+      REQUIRE(same_bits(reference.data(), anywhere.data(), rows * n));
       for (ThreadPool* pool : {&one, &two, &three})
         for (const int64_t t : {1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 16, 17, 24, 25, 35})
           for (const int64_t first : {0, 1, 5}) {

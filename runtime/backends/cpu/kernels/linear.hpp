@@ -1,8 +1,7 @@
 // Products with packed weights.
 //
 // An output is one chain of operations over k = 0, 1, 2 ... in one lane, so a row's result is the
-// same for every t, place, part, tile and thread count. Quantised weights with int8 activations
-// give the same bits on every instruction path.
+// same for every t, place, part, tile, thread count and instruction path.
 #pragma once
 #include <atomic>
 #include <cstddef>
