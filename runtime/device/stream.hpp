@@ -1,4 +1,4 @@
-// Queues of work and the events that order them; CUDA's meaning on every backend.
+// Queues of work and the events that order them; they mean the same on every backend.
 #pragma once
 #include <cstddef>
 #include <functional>

@@ -1,5 +1,4 @@
-// What the loop asks for. It does not know where weights and caches live; offload/ and
-// resident_feed do.
+// What the loop asks for: weights and caches, wherever their feeds keep them.
 #pragma once
 #include <array>
 #include <memory>
