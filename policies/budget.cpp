@@ -157,18 +157,22 @@ std::string problem(Id policy, const Budget& budget) {
                : "";
   const int64_t given = split.given();
   if (given > kMaxSlots)
-    return fmt::format("recent: {} are {} together, more than {}", keys, given, kMaxSlots);
+    return fmt::format("recent: {} must be 1 to {} slots together, are {}", keys, kMaxSlots, given);
   if (budget.total) {
     if (!split.any_open()) return fmt::format("budget: given beside all of {}", keys);
     if (budget.total->of == Amount::Of::slots && budget.total->count < given)
-      return fmt::format("budget: {} slots cannot hold the {} of the regions that are given",
-                         budget.total->count, given);
+      return fmt::format(
+          "budget: {} slots cannot hold the {} of the regions that are given; it must be {} to {} "
+          "slots, or a share",
+          budget.total->count, given, std::max<int64_t>(given, 1), kMaxSlots);
     return "";
   }
   if (const std::string missing = missing_keys(split); !missing.empty())
-    return fmt::format("budget: missing; the policy '{}' needs it, or {}", name(policy), missing);
+    return fmt::format(
+        "budget: missing; the policy '{}' needs it ({} to {} slots, or a share), or {}",
+        name(policy), std::max<int64_t>(given, 1), kMaxSlots, missing);
   if (total_slots(split, budget, 0, 0) == 0)
-    return fmt::format("recent: {} must keep at least one slot", keys);
+    return fmt::format("recent: {} must be 1 to {} slots together, are 0", keys, kMaxSlots);
   return "";
 }
 

@@ -52,16 +52,22 @@ BenchCase make_case(const RunConfig& config, const Sources& sources, const Model
     request.prompt = prompt;
     request.max_new_tokens = output;
     request.plans = policy::plan(c.cache, spec.layers, c.prompt_len, output);
-    check_request(spec, request, c.requests.size());
+    check_request(spec, request);
   }
   return c;
 }
 
 void check_length(const RunConfig& config, const Sources& sources, const ModelSpec& spec,
                   int32_t prompt, int32_t output) {
-  if (config.cache.positions == "original" && int64_t{prompt} + output - 1 > spec.max_positions)
-    fail(Fault::bad_config, "{}: {} + {} tokens need more than the model's {} positions",
-         sources.name("bench.output_len"), prompt, output, spec.max_positions);
+  if (config.cache.positions != "original") return;
+  const int64_t positions = spec.max_positions;  // the last token is chosen but not fed
+  if (prompt > positions)
+    fail(Fault::bad_config, "{}: must be 1 to {}, the model's positions, not {}",
+         sources.name("bench.prompt_len"), positions, prompt);
+  if (output > positions - prompt + 1)
+    fail(Fault::bad_config,
+         "{}: must be 1 to {} after a prompt of {}, for the model's {} positions, not {}",
+         sources.name("bench.output_len"), positions - prompt + 1, prompt, positions, output);
 }
 
 }  // namespace
@@ -107,8 +113,8 @@ std::vector<BenchCase> bench_cases(const RunConfig& config, const Sources& sourc
             cases.push_back(make_case(config, sources, spec, prompts, policy, budget, output));
       }
     }
-  std::any_of(cases.begin(), cases.end(),
-              [](const BenchCase& c) { return warn_of_few_sinks(c.cache, c.requests); });
+  for (const BenchCase& c : cases)
+    if (warn_of_few_sinks(c.cache, c.requests)) break;  // one line is enough
   return cases;
 }
 

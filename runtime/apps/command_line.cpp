@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <sstream>
 
 #include "runtime/apps/config_file.hpp"
@@ -16,32 +17,60 @@ namespace hydrant {
 namespace {
 
 struct About {
-  const char* summary;
+  const char *summary, *usage;
+  const char* details;  // what goes in and comes out
   const char* example;
 };
 
+constexpr const char* kAboutKv =
+    "KV memory is that of whole slots: each head's slots, and one for the token at work, rounded "
+    "up "
+    "to 16.\n";
+
 constexpr std::array<About, size_t(Command::count)> kAbout{{
-    {"write text after prompts",
+    {"write text after prompts", "--model PATH (--prompt TEXT | --prompts IN.jsonl)",
+     "Each line of IN.jsonl: {\"prompt\" or \"prompt_token_ids\" or, with --chat, \"messages\"}, "
+     "and if wanted\n  \"id\", \"max_new_tokens\", \"stop\", \"stop_ids\", \"seed\"; a row of "
+     "results bears the line's id, else its number.\n",
      "hydrant generate --model SmolLM2-135M-Instruct --policy h2o --budget 20% --prompt 'Once upon "
      "a time'\n"
      "  hydrant generate --model model.gguf --prompts in.jsonl --output out.jsonl --config "
      "run.json"},
     {"log-probabilities of given continuations, token by token through the cache",
+     "--model PATH (--input IN.jsonl | --perplexity FILE)",
+     "Each line of IN.jsonl: {\"context\", \"continuation\"}, or both as \"..._token_ids\", and if "
+     "wanted \"id\".\n",
      "hydrant score --model model.gguf --input pairs.jsonl --output scores.jsonl --policy h2o "
      "--budget 20%\n"
      "  hydrant score --model model.gguf --perplexity book.txt --context 1024 --policy h2o "
      "--budget 204"},
-    {"texts to token ids",
+    {"texts to token ids", "--model PATH --input IN.jsonl",
+     "Each line of IN.jsonl: {\"text\"}, and if wanted \"id\", \"add_special\" (true).\n",
      "echo '{\"id\": 1, \"text\": \"Hello\"}' > in.jsonl; hydrant tokenize --model model.gguf "
      "--input in.jsonl"},
-    {"what a model is and what memory a run of it takes",
-     "hydrant inspect model.gguf --batch 32 --length 1024 --policy h2o --budget 20%"},
-    {"speed, memory and agreement with the full cache",
+    {"what a model is and what memory a run of it takes", "MODEL", kAboutKv,
+     "hydrant inspect model.gguf --batch 32 --length 1024 --policy h2o --budget 20%\n"
+     "  hydrant inspect configs/models/opt-6.7b.json --batch 32    # a shape without weights"},
+    {"speed, memory and agreement with the full cache", "--model PATH", kAboutKv,
      "hydrant bench --model model.gguf --prompt-len 512 --output-len 512 --batch 1,32 --policy "
      "full,h2o "
      "--budget 20% --repeats 3"},
-    {"check a configuration and print it with all defaults", "hydrant validate run.json"},
+    {"check a configuration and print it with all defaults", "CONFIG",
+     "Refuses what a command would refuse of the file before it reads weights. Keys that a command "
+     "needs\nmay be missing: they can be flags.\n",
+     "hydrant validate run.json"},
 }};
+
+class Help final : public CLI::Formatter {
+ public:
+  explicit Help(const char* usage) : usage_(usage) {}
+  std::string make_usage(const CLI::App*, std::string called) const override {
+    return fmt::format("\nUsage: {} {} [FLAGS]\n\n", called, usage_);
+  }
+
+ private:
+  const char* usage_;
+};
 
 // The flags' texts, once the command line has been understood.
 using Given = std::map<const Key*, std::vector<std::string>>;
@@ -65,6 +94,18 @@ CLI::callback_t taking(Given& given, const Key& key, const std::string& called) 
   };
 }
 
+// The key's meaning, and what holds when it is not given.
+std::string help_of(const Key& key) {
+  const Json value = key.write(RunConfig());
+  if (value.is_null() || value == Json::array() || value == false) return key.help;
+  if (value == true)
+    return fmt::format("{} (on; --no-{} turns it off)", key.help, key.flag.substr(2));
+  std::string text;
+  for (const Json& e : value.is_array() ? value : Json::array({value}))
+    text += (text.empty() ? "" : ",") + (e.is_string() ? e.get<std::string>() : e.dump());
+  return fmt::format("{} ({})", key.help, text);
+}
+
 void add_flags(CLI::App& app, Command command, Given& given) {
   for (const Key& key : config_keys()) {
     if (!key.commands.has(command)) continue;
@@ -73,10 +114,10 @@ void add_flags(CLI::App& app, Command command, Given& given) {
       const auto set = [&given, &key](const char* value) {
         return [&given, &key, value] { give(given, key, key.flag, {value}); };
       };
-      option = app.add_flag_callback(key.flag, set("true"), key.help);
+      option = app.add_flag_callback(key.flag, set("true"), help_of(key));
       app.add_flag_callback("--no-" + key.flag.substr(2), set("false"))->group("");  // not listed
     } else {
-      option = app.add_option(key.flag, taking(given, key, key.flag), key.help);
+      option = app.add_option(key.flag, taking(given, key, key.flag), help_of(key));
       option->option_text(key.value)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     }
     option->group(group_of(key));
@@ -86,7 +127,9 @@ void add_flags(CLI::App& app, Command command, Given& given) {
 // The model of `inspect` stands without a flag.
 void add_model_argument(CLI::App& app, Given& given) {
   for (const Key& key : config_keys())
-    if (key.path == "model") app.add_option("MODEL", taking(given, key, "MODEL"), key.help);
+    if (key.path == "model")
+      app.add_option("MODEL", taking(given, key, "MODEL"),
+                     key.help + ", or a config.json alone: a shape without weights");
 }
 
 // In the order that the parser wants: the last first. "--flag=" gives an empty value; the parser
@@ -104,12 +147,27 @@ std::vector<std::string> words_of(int argc, const char* const* argv) {
   return words;
 }
 
+// "generate, score": the commands that have the flag.
+std::string commands_with(const std::string& flag) {
+  std::string names;
+  for (size_t c = 0; c < size_t(Command::count); c++) {
+    const auto has = [&](const Key& key) {
+      return key.flag == flag && key.commands.has(Command(c));
+    };
+    if (std::any_of(config_keys().begin(), config_keys().end(), has))
+      names.append(names.empty() ? "" : ", ").append(name(Command(c)));
+  }
+  return names;
+}
+
 [[noreturn]] void refuse_extra(const CLI::App& app, const std::string& extra) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options())
     for (const std::string& flag : option->get_lnames()) known.push_back("--" + flag);
   for (const CLI::App* sub : app.get_subcommands({})) known.push_back(sub->get_name());
   const std::string word = extra.substr(0, extra.find('='));
+  if (const std::string others = commands_with(word); !others.empty() && app.get_parent())
+    fail(Fault::bad_config, "{}: no flag of {}, only of {}", word, app.get_name(), others);
   fail(Fault::bad_config, "{}: unknown {}{}; 'hydrant {}--help' lists what there is", word,
        extra.starts_with('-') ? "flag" : "argument", suggestion(word, known),
        app.get_parent() ? app.get_name() + " " : "");
@@ -122,7 +180,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
                "hydrant");
   app.set_version_flag("--version", "hydrant " HYDRANT_VERSION);
   app.allow_extras();
-  app.footer("'hydrant COMMAND --help' lists a command's flags and shows an example.");
+  app.formatter(std::make_shared<Help>("COMMAND"));
+  app.footer(
+      "'hydrant COMMAND --help' lists a command's flags, with what holds when they are not given "
+      "in "
+      "brackets, and\nshows an example. Exit codes: 0 done, 1 some lines failed, 2 bad input or "
+      "configuration, 3 not enough memory,\n4 device or I/O failure, 130 interrupted.");
 
   Given given;
   std::string config_file;
@@ -143,7 +206,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
           ->option_text("FILE.json")
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     sub->allow_extras();
-    sub->footer(std::string("Example:\n  ") + kAbout[c].example);
+    sub->formatter(std::make_shared<Help>(kAbout[c].usage));
+    sub->footer(fmt::format("{}\nExample:\n  {}", kAbout[c].details, kAbout[c].example));
   }
 
   CommandLine line;
@@ -176,7 +240,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 
   if (const char* isa = std::getenv("HYDRANT_ISA"); isa && *isa)
     for (const Key& key : config_keys())
-      if (key.path == "isa") {
+      if (key.path == "isa" &&
+          (key.commands.has(line.command) || line.command == Command::validate)) {
         key.read(line.config, isa, "HYDRANT_ISA");
         line.sources.add("isa", "HYDRANT_ISA");
       }

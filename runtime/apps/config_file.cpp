@@ -10,6 +10,8 @@
 namespace hydrant {
 namespace {
 
+constexpr std::string_view kSchema = "$schema";  // editors put it there for themselves
+
 const Key* find_key(const std::string& path) {
   for (const Key& key : config_keys())
     if (key.path == path) return &key;
@@ -45,6 +47,7 @@ std::string nearest(const std::string& path) {
 void read_object(const Json& object, const std::string& section, const std::string& name,
                  RunConfig& config, Sources& sources) {
   for (const auto& [word, value] : object.items()) {
+    if (section.empty() && word == kSchema) continue;
     const std::string path = section.empty() ? word : section + "." + word;
     const std::string where = name + ": " + path;
     if (const Key* key = find_key(path)) {
@@ -72,8 +75,8 @@ void read_config(const Json& document, const std::string& name, RunConfig& confi
 void read_config_file(const std::string& path, RunConfig& config, Sources& sources) {
   constexpr uint64_t kLargest = 1 << 20;
   sources.set_file(path);
-  read_config(parse_json(read_text(path, kLargest), path, Fault::bad_config), path, config,
-              sources);
+  read_config(parse_json(read_text(path, kLargest), path, Fault::bad_config, Numbers::as_written),
+              path, config, sources);
 }
 
 void read_flag(const Key& key, const std::vector<std::string>& texts, RunConfig& config,

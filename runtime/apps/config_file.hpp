@@ -12,6 +12,7 @@ namespace hydrant {
 
 // Reads every key of the document into `config`. Throws bad_config "NAME: cache.heavy: must be ..."
 // for the first key that is unknown (naming the nearest known one), of a wrong type or impossible.
+// "$schema" at the top, which editors look for, is passed over.
 void read_config(const nlohmann::json& document, const std::string& name, RunConfig& config,
                  Sources& sources);
 void read_config_file(const std::string& path, RunConfig& config, Sources& sources);

@@ -25,8 +25,11 @@ bool is_budget(const std::string& text) { return policy::parse_amount(text).has_
 bool is_not_empty(const std::string& text) { return !text.empty(); }
 bool is_policy(const std::string& text) { return policy::policy_named(text).has_value(); }
 
-constexpr const char* kBudgetRule =
-    "slots (204), a share of prompt + output (\"20%\") or of the prompt (\"20%p\")";
+const std::string kBudgetRule = fmt::format(
+    "1 to {} slots (204), or a share above 0% and up to 100% with at most four decimals, of prompt "
+    "+ "
+    "output (\"20%\") or of the prompt (\"20%p\")",
+    kSlots);
 
 // Slots may also be given as a number.
 Json budget_text(const Json& value) {
@@ -42,7 +45,7 @@ Key budget(kinds::Member<std::string> member) {
 }
 
 Key budgets(kinds::Member<std::vector<std::string>> member) {
-  Key key = kinds::texts(member, std::string("budgets: ") + kBudgetRule, is_budget, true);
+  Key key = kinds::texts(member, "budgets: " + kBudgetRule, is_budget, true);
   key.read = [inner = key.read](RunConfig& c, const Json& j, const std::string& where) {
     Json texts = j;
     if (j.is_array())
@@ -87,9 +90,9 @@ std::vector<Key> make() {
       same_rows(named(text([](RunConfig& c) -> auto& { return c.prompt; }, "a text"),
             "prompt", "--prompt", "TEXT", Commands(generate), "one prompt; - reads standard input")),
       same_rows(named(text([](RunConfig& c) -> auto& { return c.prompts; }, "the path of a JSONL file"),
-            "prompts", "--prompts", "IN.jsonl", Commands(generate), "many prompts, one JSON object a line")),
+            "prompts", "--prompts", "IN.jsonl", Commands(generate), "many prompts, one JSON object a line; - reads standard input")),
       same_rows(named(text([](RunConfig& c) -> auto& { return c.input; }, "the path of a JSONL file"),
-            "input", "--input", "IN.jsonl", Commands(score, tokenize), "what to work on, one JSON object a line")),
+            "input", "--input", "IN.jsonl", Commands(score, tokenize), "what to work on, one JSON object a line; - reads standard input")),
       same_rows(named(text([](RunConfig& c) -> auto& { return c.perplexity; }, "the path of a text file"),
             "perplexity", "--perplexity", "FILE", Commands(score), "score a whole text through the cache")),
       named(integer([](RunConfig& c) -> auto& { return c.context; }, 0, kTokens),
@@ -97,9 +100,9 @@ std::vector<Key> make() {
       same_rows(named(text([](RunConfig& c) -> auto& { return c.output; }, "a path"),
             "output", "--output", "OUT.jsonl", kRows, "where results go, line by line; default: standard output")),
       same_rows(named(toggle([](RunConfig& c) -> auto& { return c.resume; }),
-            "resume", "--resume", "", Commands(generate, score), "go on with an output that is there: add the rows that it lacks or that failed")),
+            "resume", "--resume", "", Commands(generate, score), "go on with results that are there: add the rows that are missing or that failed")),
       same_rows(named(toggle([](RunConfig& c) -> auto& { return c.overwrite; }),
-            "overwrite", "--overwrite", "", kRows, "replace an output that is there")),
+            "overwrite", "--overwrite", "", kRows, "replace results that are there; nothing but earlier results is replaced")),
 
       named(text([](RunConfig& c) -> auto& { return c.cache.policy; }, "one of " + policies, is_policy),
             "cache.policy", "--policy", "NAME", Commands(generate, score, inspect), "which tokens stay: " + policies),
@@ -122,7 +125,7 @@ std::vector<Key> make() {
             "compute.dtype", "--compute-dtype", "TYPE", kSized, "products: auto (rounds activations to bf16 or int8 blocks) or f32 (exact)"),
 
       same_rows(named(integer([](RunConfig& c) -> auto& { return c.batch.rows_per_group; }, 1, 65536),
-            "batch.rows_per_group", "--rows-per-group", "N", Commands(generate, score), "rows that go through a layer together")),
+            "batch.rows_per_group", "--rows-per-group", "N", Commands(generate, score), "most rows that go through a layer together")),
       same_rows(named(integer([](RunConfig& c) -> auto& { return c.batch.groups; }, 1, 4096),
             "batch.groups", "--groups", "N", kRuns, "groups of rows that take turns in a layer")),
       same_rows(named(integer([](RunConfig& c) -> auto& { return c.batch.prefill_chunk; }, 1, 1 << 20),
@@ -131,20 +134,20 @@ std::vector<Key> make() {
             "batch.prefill_tokens", "--prefill-tokens", "TOKENS", kSized, "prompt tokens admitted in one step")),
 
       named(real([](RunConfig& c) -> auto& { return c.sampling.temperature; }, 0, true, 100),
-            "sampling.temperature", "--temperature", "T", Commands(generate), "0: greedy"),
+            "sampling.temperature", "--temperature", "T", Commands(generate), "how freely tokens are drawn; 0: always the likeliest"),
       named(integer([](RunConfig& c) -> auto& { return c.sampling.top_k; }, 0, kIds),
             "sampling.top_k", "--top-k", "K", Commands(generate), "draw from the K likeliest tokens; 0: all"),
       named(real([](RunConfig& c) -> auto& { return c.sampling.top_p; }, 0, false, 1),
-            "sampling.top_p", "--top-p", "P", Commands(generate), "draw from the likeliest tokens that hold P of the probability"),
+            "sampling.top_p", "--top-p", "P", Commands(generate), "draw from the likeliest tokens that hold P of the probability; 1: all"),
       named(real([](RunConfig& c) -> auto& { return c.sampling.min_p; }, 0, true, 1),
-            "sampling.min_p", "--min-p", "P", Commands(generate), "leave out tokens below P times the likeliest one's probability"),
+            "sampling.min_p", "--min-p", "P", Commands(generate), "leave out tokens below P times the likeliest one's probability; 0: none"),
       named(real([](RunConfig& c) -> auto& { return c.sampling.repetition_penalty; }, 0, false, 100),
-            "sampling.repetition_penalty", "--repetition-penalty", "X", Commands(generate), "1: none"),
+            "sampling.repetition_penalty", "--repetition-penalty", "X", Commands(generate), "above 1: weakens tokens that have occurred; 1: none"),
       named(integer([](RunConfig& c) -> auto& { return c.seed; }, 0, std::numeric_limits<uint64_t>::max()),
-            "seed", "--seed", "N", kAll, "of the draws; with a row's id it fixes the row's"),
+            "seed", "--seed", "N", Commands(generate), "of the draws; with a line's id it fixes that line's"),
 
       named(integer([](RunConfig& c) -> auto& { return c.max_new_tokens; }, 1, kTokens),
-            "max_new_tokens", "--max-new-tokens", "N", Commands(generate), "of each row that does not say its own"),
+            "max_new_tokens", "--max-new-tokens", "N", Commands(generate), "tokens to generate for a line that does not say its own"),
       named(toggle([](RunConfig& c) -> auto& { return c.ignore_eos; }),
             "ignore_eos", "--ignore-eos", "", Commands(generate), "go on after an end-of-text token"),
       named(texts([](RunConfig& c) -> auto& { return c.stop; }, "non-empty texts", is_not_empty, false),
@@ -161,11 +164,11 @@ std::vector<Key> make() {
             "report_kept", "--report-kept", "", Commands(generate), "also report the positions in the cache at the end"),
 
       same_rows(named(integer([](RunConfig& c) -> auto& { return c.threads; }, 0, 1024),
-            "threads", "--threads", "N", kAll, "0: all cores this process may use")),
+            "threads", "--threads", "N", kSized, "threads that compute; 0: one for each core this process may use")),
       named(choice([](RunConfig& c) -> auto& { return c.isa; }, {"generic", "avx2", "avx512", "avx512-bf16", "amx"}),
-            "isa", "--isa", "NAME", kAll, "a lower instruction path: generic, avx2, avx512 or avx512-bf16; or amx, which is off by default"),
+            "isa", "--isa", "NAME", kSized, "a lower instruction path: generic, avx2, avx512 or avx512-bf16; or amx, which is off by default"),
       named(text([](RunConfig& c) -> auto& { return c.device; }, "the name of a backend"),
-            "device", "--device", "NAME", kAll, "the backend; default: the best usable one"),
+            "device", "--device", "NAME", kSized, "the backend; default: the best usable one"),
       same_rows(named(toggle([](RunConfig& c) -> auto& { return c.quiet; }),
             "quiet", "--quiet", "", kAll, "nothing on standard error but errors")),
 
@@ -186,11 +189,11 @@ std::vector<Key> make() {
       named(toggle([](RunConfig& c) -> auto& { return c.bench.agreement; }),
             "bench.agreement", "--agreement", "", Commands(bench), "compare each policy's choices with the full cache's"),
       named(text([](RunConfig& c) -> auto& { return c.bench.text; }, "the path of a text file"),
-            "bench.text", "--text", "FILE", Commands(bench), "where prompts are cut from"),
+            "bench.text", "--text", "FILE", Commands(bench), "where prompts are cut from; default: a text of its own"),
       named(text([](RunConfig& c) -> auto& { return c.bench.json; }, "a path"),
-            "bench.json", "--json", "FILE", Commands(bench), "write all results as one JSON document"),
+            "bench.json", "--json", "FILE", Commands(bench), "write all results as one JSON document; earlier ones are replaced"),
       named(text([](RunConfig& c) -> auto& { return c.bench.csv; }, "a path"),
-            "bench.csv", "--csv", "FILE", Commands(bench), "write one line a case"),
+            "bench.csv", "--csv", "FILE", Commands(bench), "write one line a case; earlier results are replaced"),
 
       named(integer([](RunConfig& c) -> auto& { return c.inspect.batch; }, 1, 65536),
             "inspect.batch", "--batch", "N", Commands(inspect), "rows to estimate memory for"),

@@ -117,13 +117,6 @@ class Writer {
   size_t done_ = 0, tokens_ = 0, failed_ = 0;
 };
 
-std::string input_text(const RunConfig& config) {
-  if (!config.prompt) return read_input(config.prompts);
-  const std::string text = *config.prompt == "-" ? read_input("-") : *config.prompt;
-  require_utf8(text, *config.prompt == "-" ? "standard input" : "--prompt");
-  return Json{{"prompt", text}}.dump();
-}
-
 // What can be said before the weights are there.
 void report_start(const RunConfig& config, const Model& model, const LoadedModel& loaded,
                   const Device& device, const Job& job) {
@@ -137,18 +130,15 @@ void report_start(const RunConfig& config, const Model& model, const LoadedModel
 
 int run_generate(const RunConfig& config, const Sources& sources) {
   for (const std::string& stop : config.stop) require_utf8(stop, sources.name("stop"));
-  const std::string input = input_text(config);
   const Model model = open_described_model(config, sources);
   const auto tokenizer = open_tokenizer(model.files);
   const PromptMaker maker = prompt_maker(*tokenizer, config, sources, model);
-  Job job = generate_job(input, maker);
+  Job job = generate_job(maker, sources);
   if (config.resume) leave_out_finished(job, config, sources, Command::generate);
-  if (config.prompt && job.requests.empty())
-    fail(Fault::bad_input, "prompt: {}", job.lines.front().error);
 
   Writer writer(config, *tokenizer, job);
   if (job.requests.empty()) {
-    if (job.lines.empty()) log::warning("{}: no rows", config.prompts);
+    if (job.lines.empty()) log::warning("{}: no lines", config.prompts);
     writer.close();
     return writer.failed() > 0 ? 1 : 0;
   }

@@ -10,7 +10,6 @@
 #include <map>
 
 #include "runtime/apps/json_text.hpp"
-#include "runtime/apps/key_kinds.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/json.hpp"
 
@@ -38,7 +37,7 @@ class Ids {
   std::string take(Fields& fields, size_t number) {
     const Json* given = fields.any("id");
     if (given && !given->is_string() && !given->is_number_integer())
-      fail(Fault::bad_input, "id: must be a text or an integer, not {}", kinds::shown(*given));
+      fail(Fault::bad_input, "id: must be a text or an integer, not {}", shown(*given));
     const std::string id = given ? given->dump() : std::to_string(number);
     const auto [at, fresh] = taken_.emplace(id, Owner{number, given != nullptr});
     const Owner& other = at->second;
@@ -86,8 +85,7 @@ void require_utf8(std::string_view text, const std::string& what) {
 }
 
 Fields::Fields(const Json& object) : object_(object) {
-  if (!object.is_object())
-    fail(Fault::bad_input, "must be a JSON object, not {}", kinds::shown(object));
+  if (!object.is_object()) fail(Fault::bad_input, "must be a JSON object, not {}", shown(object));
 }
 
 const Json* Fields::any(const char* key) {
@@ -99,8 +97,7 @@ const Json* Fields::any(const char* key) {
 std::optional<std::string> Fields::text(const char* key) {
   const Json* value = any(key);
   if (!value) return std::nullopt;
-  if (!value->is_string())
-    fail(Fault::bad_input, "{}: must be a text, not {}", key, kinds::shown(*value));
+  if (!value->is_string()) fail(Fault::bad_input, "{}: must be a text, not {}", key, shown(*value));
   return value->get<std::string>();
 }
 
@@ -113,8 +110,7 @@ std::optional<std::vector<std::string>> Fields::texts(const char* key) {
     for (const Json& e : *value)
       if (!(fits = fits && e.is_string() && !e.get_ref<const std::string&>().empty())) break;
   if (!fits)
-    fail(Fault::bad_input, "{}: must be a list of non-empty texts, not {}", key,
-         kinds::shown(*value));
+    fail(Fault::bad_input, "{}: must be a list of non-empty texts, not {}", key, shown(*value));
   return value->get<std::vector<std::string>>();
 }
 
@@ -122,12 +118,12 @@ std::optional<std::vector<int32_t>> Fields::ids(const char* key) {
   const Json* value = any(key);
   if (!value) return std::nullopt;
   if (!value->is_array())
-    fail(Fault::bad_input, "{}: must be a list of token ids, not {}", key, kinds::shown(*value));
+    fail(Fault::bad_input, "{}: must be a list of token ids, not {}", key, shown(*value));
   std::vector<int32_t> ids;
   for (const Json& e : *value) {
     if (!e.is_number_unsigned() || e.get<uint64_t>() > std::numeric_limits<int32_t>::max())
-      fail(Fault::bad_input, "{}[{}]: must be a token id, not {}", key, ids.size(),
-           kinds::shown(e));
+      fail(Fault::bad_input, "{}[{}]: must be a token id from 0 to {}, not {}", key, ids.size(),
+           std::numeric_limits<int32_t>::max(), shown(e));
     ids.push_back(e.get<int32_t>());
   }
   return ids;
@@ -138,7 +134,7 @@ std::optional<uint64_t> Fields::integer(const char* key, uint64_t low, uint64_t 
   if (!value) return std::nullopt;
   if (!value->is_number_unsigned() || value->get<uint64_t>() < low || value->get<uint64_t>() > high)
     fail(Fault::bad_input, "{}: must be an integer from {} to {}, not {}", key, low, high,
-         kinds::shown(*value));
+         shown(*value));
   return value->get<uint64_t>();
 }
 
@@ -146,7 +142,7 @@ std::optional<bool> Fields::toggle(const char* key) {
   const Json* value = any(key);
   if (!value) return std::nullopt;
   if (!value->is_boolean())
-    fail(Fault::bad_input, "{}: must be true or false, not {}", key, kinds::shown(*value));
+    fail(Fault::bad_input, "{}: must be true or false, not {}", key, shown(*value));
   return value->get<bool>();
 }
 
@@ -169,7 +165,7 @@ std::vector<InputLine> read_lines(std::string_view text,
     if (body.find_first_not_of(" \t\r") == body.npos) continue;
     InputLine line{number, "null", ""};
     try {
-      const Json object = parse_json(body, fmt::format("line {}", number), Fault::bad_input);
+      const Json object = parse_json(body, "", Fault::bad_input, Numbers::as_written);
       Fields fields(object);
       line.id = ids.take(fields, number);
       use(line, fields);
@@ -184,7 +180,7 @@ std::vector<InputLine> read_lines(std::string_view text,
 }
 
 std::string failure_line(const std::vector<InputLine>& lines, size_t failed) {
-  std::string text = fmt::format("{} of {} rows failed", failed, lines.size());
+  std::string text = fmt::format("{} of {} lines failed", failed, lines.size());
   const auto first = std::find_if(lines.begin(), lines.end(),
                                   [](const InputLine& line) { return !line.error.empty(); });
   if (first != lines.end()) text += fmt::format("; line {}: {}", first->number, first->error);

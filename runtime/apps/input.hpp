@@ -35,11 +35,11 @@ class Fields {
   std::vector<std::string> known_;
 };
 
-// A line of input and the id that its answer will bear.
+// A line of input and the id that the row of its answer will bear.
 struct InputLine {
   size_t number = 0;  // from 1
   std::string id;     // JSON text: what the line says, else its number; null: not one of its own
-  std::string error;  // not empty: the line cannot be used
+  std::string error;  // not empty: why the line cannot be used; its number is not in it
 };
 
 // Reads each line that is not blank: `use` gets the line and its fields, and what it throws as
@@ -48,7 +48,7 @@ struct InputLine {
 std::vector<InputLine> read_lines(std::string_view text,
                                   const std::function<void(InputLine&, Fields&)>& use);
 
-// "3 of 20 rows failed; line 2: prompt: must be ...": one line for the end of a run.
+// "3 of 20 lines failed; line 2: prompt: must be ...": one line for the end of a run.
 std::string failure_line(const std::vector<InputLine>& lines, size_t failed);
 
 }  // namespace hydrant

@@ -58,7 +58,7 @@ Json number_or_text(const std::string& text) {
   if (Json unsigned_value = whole(uint64_t{}); !unsigned_value.is_null()) return unsigned_value;
   if (Json signed_value = whole(int64_t{}); !signed_value.is_null()) return signed_value;
   const Json real = whole(double{});
-  return !real.is_null() && std::isfinite(real.get<double>()) ? real : Json(text);
+  return !real.is_null() && std::isfinite(real.get<double>()) ? written_number(text) : Json(text);
 }
 
 Json number_flag(const std::vector<std::string>& texts) { return number_or_text(texts.back()); }
@@ -99,12 +99,6 @@ Key any_integer(Member<T> member, uint64_t low, uint64_t high) {
 
 }  // namespace
 
-std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
-}
-
 Key integer(Member<int32_t> member, uint64_t low, uint64_t high) {
   return any_integer(member, low, high);
 }
@@ -120,12 +114,15 @@ Key real(Member<double> member, double low, bool low_allowed, double high) {
                               low_allowed ? "of at least" : "above", low, high));
   Key key;
   key.read = [=](RunConfig& c, const Json& j, const std::string& where) {
-    rule.require(j.is_number(), j, where);
-    const double v = j.get<double>();
+    rule.require(is_number(j), j, where);
+    const double v = number_of(j);
     rule.require(std::isfinite(v) && v >= low && (low_allowed || v > low) && v <= high, j, where);
     member(c) = v;
   };
-  key.write = [=](const RunConfig& c) -> Json { return value_of(member, c); };
+  key.write = [=](const RunConfig& c) -> Json {  // 1, not 1.0
+    const double v = value_of(member, c);
+    return v == std::floor(v) ? Json(int64_t(v)) : Json(v);
+  };
   key.from_flag = number_flag;
   return key;
 }

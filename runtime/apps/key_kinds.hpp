@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "runtime/apps/config_keys.hpp"
 
 namespace hydrant::kinds {
@@ -30,8 +28,5 @@ Key integers(Member<std::vector<int32_t>> member, uint64_t low, uint64_t high, b
 // Texts that fit. With `commas` the flag splits its text at commas, and the list may not be empty;
 // else the flag may be given several times.
 Key texts(Member<std::vector<std::string>> member, const std::string& what, Fits fits, bool commas);
-
-// A value in a message: short enough for one line.
-std::string shown(const nlohmann::json& value);
 
 }  // namespace hydrant::kinds

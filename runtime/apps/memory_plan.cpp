@@ -47,15 +47,14 @@ MemoryPlan plan_memory(const RunConfig& config, const Sources& sources, const Mo
   plan.batch = asked.batch;
   plan.length = asked.length > 0 ? asked.length : model.spec.max_positions;
   plan.prompt = asked.prompt_len > 0 ? asked.prompt_len : std::max<int64_t>(plan.length - 1, 1);
-  const std::string given =
-      sources.name(asked.length > 0 ? "inspect.length" : "inspect.prompt_len");
-  if (plan.prompt >= plan.length)
-    fail(Fault::bad_config, "{}: a prompt of {} in {} tokens leaves none to generate", given,
-         plan.prompt, plan.length);
   // The last token is chosen but not fed.
-  if (config.cache.positions == "original" && plan.length - 1 > model.spec.max_positions)
-    fail(Fault::bad_config, "{}: {} tokens need more than the model's {} positions", given,
-         plan.length, model.spec.max_positions);
+  const int64_t most = model.spec.max_positions + int64_t{1};
+  if (plan.length < 2 || (config.cache.positions == "original" && plan.length > most))
+    fail(Fault::bad_config, "{}: must be 2 to {} for the model's {} positions, not {}",
+         sources.name("inspect.length"), most, most - 1, plan.length);
+  if (plan.prompt >= plan.length)
+    fail(Fault::bad_config, "{}: must be 1 to {}, to leave one of {} tokens to generate, not {}",
+         sources.name("inspect.prompt_len"), plan.length - 1, plan.length, plan.prompt);
   const policy::Choice cache = cache_choice(config.cache, sources);
   const std::vector<Request> rows(
       size_t(plan.batch), sized_request(model.spec, cache, plan.prompt, plan.length - plan.prompt));

@@ -30,7 +30,7 @@ std::vector<Request> perplexity_windows(std::string_view text, const PromptMaker
     Request window;
     window.prompt.assign(at - ptrdiff_t(before), at);
     window.forced.assign(at, at + ptrdiff_t(count));
-    maker.complete(window, windows.size() + 1);
+    maker.complete(window);
     windows.push_back(std::move(window));
     judged += count;
   }

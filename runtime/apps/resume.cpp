@@ -5,7 +5,6 @@
 #include <set>
 
 #include "runtime/apps/config_file.hpp"
-#include "runtime/apps/key_kinds.hpp"
 #include "runtime/apps/output.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/json.hpp"
@@ -22,7 +21,7 @@ Json value_at(const Json& config, const std::string& path) {
   return outer.is_object() ? outer.value(path.substr(dot + 1), Json()) : Json();
 }
 
-std::string shown(const Json& value) { return value.is_null() ? "none" : kinds::shown(value); }
+std::string shown_or_none(const Json& value) { return value.is_null() ? "none" : shown(value); }
 
 // Reads an output line by line and sorts its rows.
 class OldOutput {
@@ -66,7 +65,7 @@ class OldOutput {
       const Json before = value_at(then, key.path), after = value_at(now_, key.path);
       if (before != after)
         fail(Fault::bad_config, "{} was made with {} {}, now it is {}", where, key.path,
-             shown(before), shown(after));
+             shown_or_none(before), shown_or_none(after));
     }
   }
 
@@ -80,7 +79,7 @@ class OldOutput {
     const Json tokens = row.value(key, Json());
     if (tokens != job_.requests[at->second].prompt.size())
       fail(Fault::bad_config, "{}: id {} has {} {}, in the input it has {}", where,
-           kinds::shown(row["id"]), shown(tokens), key, job_.requests[at->second].prompt.size());
+           shown(row["id"]), shown_or_none(tokens), key, job_.requests[at->second].prompt.size());
     finished_.insert(at->second);
   }
 

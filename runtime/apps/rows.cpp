@@ -93,11 +93,11 @@ void check_stop_ids(const std::vector<int32_t>& ids, const ModelSpec& spec,
                     const std::string& where, Fault fault) {
   for (const int32_t id : ids)
     if (id >= spec.vocab)
-      fail(fault, "{}: {} is not in the model's vocabulary of {}", where, id, spec.vocab);
+      fail(fault, "{}: must be 0 to {}, the model's vocabulary, not {}", where, spec.vocab - 1, id);
 }
 
-// Rows that ask for more tokens than the context has room for.
-class CutRows {
+// Lines that ask for more tokens than the context has room for.
+class CutLines {
  public:
   void note(const InputLine& line, int32_t asked, const Request& request) {
     if (asked <= request.max_new_tokens) return;
@@ -108,7 +108,7 @@ class CutRows {
   void warn(int32_t positions) const {
     if (count_ > 0)
       log::warning("{} of the model's {} positions{}", first_, positions,
-                   count_ == 1 ? "" : fmt::format("; so are {} more rows", count_ - 1));
+                   count_ == 1 ? "" : fmt::format("; so are {} more lines", count_ - 1));
   }
 
  private:
@@ -120,14 +120,14 @@ Job job_of(std::string_view text, const PromptMaker& maker,
            const std::function<void(const InputLine&, Fields&, Request&,
                                     std::vector<std::string>& stops)>& read) {
   Job job;
-  CutRows cut;
+  CutLines cut;
   job.lines = read_lines(text, [&](InputLine& line, Fields& fields) {
     Request request;
     std::vector<std::string> stops;
     read(line, fields, request, stops);
     fields.finish();
     const int32_t asked = request.max_new_tokens;
-    maker.complete(request, line.number);
+    maker.complete(request);
     cut.note(line, asked, request);
     job.requests.push_back(std::move(request));
     job.stops.push_back(std::move(stops));
@@ -167,7 +167,7 @@ std::vector<int32_t> PromptMaker::from_messages(std::vector<text::Message> messa
   return tokenizer.encode(chat->render(messages), /*add_special=*/false);
 }
 
-void PromptMaker::complete(Request& request, size_t line) const {
+void PromptMaker::complete(Request& request) const {
   const auto prompt = int64_t(request.prompt.size());
   if (!request.forced.empty())
     request.max_new_tokens = int32_t(request.forced.size());
@@ -178,7 +178,7 @@ void PromptMaker::complete(Request& request, size_t line) const {
   request.plans = policy::plan(cache, spec.layers, prompt, request.max_new_tokens);
   request.top_logprobs = config.logprobs;
   request.report_kept = config.report_kept;
-  check_request(spec, request, line);
+  check_request(spec, request);
 }
 
 Job generate_job(std::string_view text, const PromptMaker& maker) {
@@ -204,6 +204,18 @@ Job generate_job(std::string_view text, const PromptMaker& maker) {
                                             maker.spec.eos.end());
                   stops = fields.texts("stop").value_or(config.stop);
                 });
+}
+
+Job generate_job(const PromptMaker& maker, const Sources& sources) {
+  const RunConfig& config = maker.config;
+  if (!config.prompt) return generate_job(read_input(config.prompts), maker);
+  const bool piped = *config.prompt == "-";
+  const std::string text = piped ? read_input("-") : *config.prompt;
+  require_utf8(text, piped ? "standard input" : sources.name("prompt"));
+  Job job = generate_job(Json{{"prompt", text}}.dump(), maker);
+  if (job.requests.empty())
+    fail(Fault::bad_input, "{}: {}", sources.name("prompt"), job.lines.front().error);
+  return job;
 }
 
 Job score_job(std::string_view text, const PromptMaker& maker) {

@@ -24,8 +24,8 @@ struct PromptMaker {
   std::vector<int32_t> from_text(std::string_view text) const;
   std::vector<int32_t> from_messages(std::vector<text::Message> messages) const;
   // Completes a request whose prompt and max_new_tokens (or forced) stand: plans, sampling, limits.
-  // Throws bad_input when the model cannot run it. `line` is for the message.
-  void complete(Request& request, size_t line) const;
+  // Throws bad_input when the model cannot run it.
+  void complete(Request& request) const;
 };
 // Opens the chat template when the configuration asks for it.
 PromptMaker prompt_maker(const text::Tokenizer& tokenizer, const RunConfig& config,
@@ -41,6 +41,8 @@ struct Job {
 
 // {"id", "prompt" | "prompt_token_ids" | "messages", "max_new_tokens", "stop", "stop_ids", "seed"}
 Job generate_job(std::string_view text, const PromptMaker& maker);
+// The same, of what `prompt` or `prompts` names. Throws bad_input when the only prompt cannot run.
+Job generate_job(const PromptMaker& maker, const Sources& sources);
 // {"id", "context" | "context_token_ids", "continuation" | "continuation_token_ids"}
 Job score_job(std::string_view text, const PromptMaker& maker);
 

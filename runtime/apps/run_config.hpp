@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/engine/generator.hpp"
+
 namespace hydrant {
 
 struct CacheConfig {
@@ -20,7 +22,7 @@ struct CacheConfig {
 
 struct BatchConfig {
   int32_t rows_per_group = 32, groups = 1;
-  int32_t prefill_chunk = 128, prefill_tokens = 8192;
+  int32_t prefill_chunk = BatchShape().prefill_chunk, prefill_tokens = BatchShape().prefill_tokens;
 };
 
 struct SamplingConfig {
@@ -86,7 +88,7 @@ class Sources {
     const auto flag = flags_.find(path);
     return flag != flags_.end() ? flag->second : path;
   }
-  const std::map<std::string, std::string>& all() const { return given_; }
+  const std::string& file() const { return file_; }  // --config's; "": none
 
  private:
   std::map<std::string, std::string> given_, flags_;

@@ -81,7 +81,7 @@ int score_pairs(const RunConfig& config, const Sources& sources, const Model& mo
   };
   for (const InputLine& line : job.lines)
     if (!line.error.empty()) fail_row(line, line.error);
-  if (job.lines.empty()) log::warning("{}: no rows", config.input);
+  if (job.lines.empty()) log::warning("{}: no lines", config.input);
 
   const OrderedJson effective = row_config(config, Command::score);
   Listener listener;

@@ -75,7 +75,11 @@ struct Generator::State {
   std::unique_ptr<Workspace> workspace;
 
   JobLimits limits(std::span<const Request> rows) const {
-    for (size_t i = 0; i < rows.size(); i++) check_request(spec, rows[i], i);
+    for (size_t i = 0; i < rows.size(); i++) try {
+        check_request(spec, rows[i]);
+      } catch (const Error& e) {
+        throw Error(e.fault(), fmt::format("row {}: {}", i, e.what()));
+      }
     return job_limits(spec, rows, shape);
   }
 };

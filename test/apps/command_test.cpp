@@ -262,5 +262,5 @@ TEST_CASE("bench measures every combination and says what each lost") {
   CHECK(std::count(lines.begin(), lines.end(), '\n') == ptrdiff_t(rows.size()) + 1);
   check_refused(
       hydrant_run({"bench", "--model", t.model.path(), "--prompt-len", "60", "--output-len", "6"}),
-      2, "--output-len: 60 + 6");
+      2, "--output-len: must be 1 to 5 after a prompt of 60, for the model's 64 positions, not 6");
 }

@@ -23,7 +23,8 @@ std::string refusal(const std::string& document) {
   Sources sources;
   sources.set_file("run.json");
   try {
-    read_config(parse_json(document, "run.json", Fault::bad_config), "run.json", config, sources);
+    read_config(parse_json(document, "run.json", Fault::bad_config, Numbers::as_written),
+                "run.json", config, sources);
     check_config(config, sources, Command::validate);
   } catch (const Error& e) {
     CHECK(e.fault() == Fault::bad_config);
@@ -31,6 +32,10 @@ std::string refusal(const std::string& document) {
   }
   return "";
 }
+
+constexpr const char* kBudgetRule =
+    "must be 1 to 1073741824 slots (204), or a share above 0% and up to 100% with at most four "
+    "decimals, of prompt + output (\"20%\") or of the prompt (\"20%p\")";
 
 struct Wrong {
   const char *document, *path, *rule;
@@ -60,7 +65,7 @@ TEST_CASE("every wrong configuration is refused with its path and the rule it br
       {R"({"cache": {"policy": "h2o", "heavy": null, "recent": 8}})",
        "run.json: cache.heavy:", "not null"},
       {R"({"cache": {"policy": "h2o", "heavy": 0, "recent": 0}})",
-       "run.json: cache.recent:", "at least one slot"},
+       "run.json: cache.recent:", "1 to 1073741824 slots together, are 0"},
       {R"({"cache": {"policy": "h2o"}})", "run.json: cache.budget:", "needs it"},
       {R"({"cache": {"policy": "full", "heavy": 4}})", "run.json: cache.heavy:", "no such region"},
       {R"({"cache": {"policy": "local", "heavy": 4, "recent": 4}})",
@@ -70,15 +75,16 @@ TEST_CASE("every wrong configuration is refused with its path and the rule it br
       {R"({"cache": {"policy": "h2o", "heavy": 4, "recent": 4, "sinks": 1, "budget": 9}})",
        "run.json: cache.budget:", "beside all of"},
       {R"({"cache": {"policy": "h2o", "heavy": 40, "budget": 9}})",
-       "run.json: cache.budget:", "cannot hold the 40"},
-      {R"({"cache": {"policy": "h2o", "budget": "0%"}})", "run.json: cache.budget:", "share"},
-      {R"({"cache": {"policy": "h2o", "budget": "120%"}})", "run.json: cache.budget:", "share"},
-      {R"({"cache": {"policy": "h2o", "budget": "20 %"}})", "run.json: cache.budget:", "share"},
-      {R"({"cache": {"policy": "h2o", "budget": -1}})", "run.json: cache.budget:", "slots"},
+       "run.json: cache.budget:", "it must be 40 to 1073741824 slots, or a share"},
+      {R"({"cache": {"policy": "h2o", "budget": "0%"}})", "run.json: cache.budget:", kBudgetRule},
+      {R"({"cache": {"policy": "h2o", "budget": "120%"}})", "run.json: cache.budget:", kBudgetRule},
+      {R"({"cache": {"policy": "h2o", "budget": "20 %"}})", "run.json: cache.budget:", kBudgetRule},
+      {R"({"cache": {"policy": "h2o", "budget": -1}})", "run.json: cache.budget:", kBudgetRule},
       {R"({"cache": {"policy": "h2o", "budget": 9, "layer_budgets": ["9"]}})",
        "run.json: cache.layer_budgets:", "beside run.json: cache.budget"},
       {R"({"cache": {"policy": "h2o", "heavy": 9, "layer_budgets": ["20", "4"]}})",
-       "run.json: cache.layer_budgets:", "4 slots cannot hold the 9"},
+       "run.json: cache.layer_budgets:",
+       "4 slots cannot hold the 9 of the regions that are given; it must be 9 to"},
       {R"({"cache": {"positions": "rank"}})", "run.json: cache.positions:", "original, cache"},
       {R"({"cache": {"dtype": "int8"}})", "run.json: cache.dtype:", "auto, f32, f16, bf16"},
       {R"({"compute": {"dtype": "f16"}})", "run.json: compute.dtype:", "auto, f32"},
@@ -119,6 +125,49 @@ TEST_CASE("every wrong configuration is refused with its path and the rule it br
   CHECK_THAT(message, Catch::StartsWith(wrong.path));
   CHECK_THAT(message, Catch::Contains(wrong.rule));
   CHECK(message.find('\n') == std::string::npos);
+}
+
+TEST_CASE("a message quotes a number as it was written, in a file and as a flag") {
+  for (const char* number : {"1e3", "2.50", "99999999999999999999", "-1E2"}) {
+    for (const char* path : {"cache.heavy", "threads", "seed", "sampling.top_p"}) {
+      for (const Key& key : config_keys()) {
+        if (key.path != path) continue;
+        CAPTURE(number, path);
+        const std::string place = path, end = fmt::format(", not {}", number);
+        const size_t dot = place.find('.');
+        const std::string document =
+            dot == place.npos ? fmt::format(R"({{"{}": {}}})", place, number)
+                              : fmt::format(R"({{"{}": {{"{}": {}}}}})", place.substr(0, dot),
+                                            place.substr(dot + 1), number);
+        CHECK_THAT(refusal(document), Catch::EndsWith(end));
+        RunConfig config;
+        Sources sources;
+        CHECK_THROWS_WITH(read_flag(key, {number}, config, sources), Catch::EndsWith(end));
+      }
+    }
+    CHECK_THAT(refusal(fmt::format(R"({{"stop_ids": [1, {}]}})", number)),
+               Catch::EndsWith(fmt::format(", not {0} in [1,{0}]", number)));
+    CHECK_THAT(refusal(fmt::format(R"({{"cache": {{"budget": {}}}}})", number)),
+               Catch::EndsWith(fmt::format(", not {}", number)));
+  }
+}
+
+TEST_CASE("the effective configuration writes a whole number as one") {
+  for (const auto& [written, shown] : std::map<std::string, std::string>{
+           {"1", "1"}, {"1e1", "10"}, {"0.70", "0.7"}, {"100", "100"}, {"1e-1", "0.1"}}) {
+    RunConfig config;
+    Sources sources;
+    const std::string document = fmt::format(R"({{"sampling": {{"temperature": {}}}}})", written);
+    read_config(parse_json(document, "a", Fault::bad_config, Numbers::as_written), "a", config,
+                sources);
+    CHECK(effective_config(config, Command::generate)["sampling"]["temperature"].dump() == shown);
+  }
+}
+
+TEST_CASE("$schema is passed over at the top, and only there") {
+  CHECK(refusal(R"({"$schema": "../schema/run.json", "seed": 1})").empty());
+  CHECK_THAT(refusal(R"({"cache": {"$schema": "run.json"}})"),
+             Catch::StartsWith("run.json: cache.$schema: unknown key"));
 }
 
 TEST_CASE("deep nesting is refused, not followed") {

@@ -182,7 +182,7 @@ TEST_CASE("a bad line becomes an error line, the others run") {
   }
   const Outcome o = t.generate(lines + "\n  \n{\"id\": \"last\", \"prompt\": \"c\"}");
   CHECK(o.code == 1);
-  CHECK_THAT(o.err, Catch::Contains("24 of 26 rows failed"));
+  CHECK_THAT(o.err, Catch::Contains("24 of 26 lines failed; line 2: exactly one of"));
   std::map<size_t, std::string> errors;
   size_t good = 0;
   for (const Json& row : o.rows())
@@ -193,7 +193,40 @@ TEST_CASE("a bad line becomes an error line, the others run") {
   CHECK(good == 2);
   for (size_t i = 0; i < bad.size(); i++) {
     CAPTURE(bad[i].first);
-    CHECK_THAT(errors[i + 2], Catch::Contains(bad[i].second));
+    CHECK_THAT(errors[i + 2], Catch::Contains(bad[i].second) && !Catch::StartsWith("line") &&
+                                  !Catch::Contains("row"));
+  }
+}
+
+TEST_CASE("what is wrong with a line is told once with its number, and quotes it as written") {
+  const Tiny t;
+  struct Case {
+    std::string line, says;
+  };
+  for (const Case& c : std::vector<Case>{
+           {R"({"prompt": "a", "seed": 1e999})", "not valid JSON at column 29: number overflow"},
+           {R"({"prompt": "a",})", "not valid JSON at column 16: "},
+           {R"({"prompt": "a", "max_new_tokens": 1e3})",
+            "max_new_tokens: must be an integer from 1 to 16777216, not 1e3"},
+           {R"({"prompt": "a", "seed": 99999999999999999999})",
+            "seed: must be an integer from 0 to 18446744073709551615, not 99999999999999999999"},
+           {R"({"id": 1.50, "prompt": "a"})", "id: must be a text or an integer, not 1.50"},
+           {R"({"prompt_token_ids": [1, 2.0]})",
+            "prompt_token_ids[1]: must be a token id from 0 to 2147483647, not 2.0"},
+           {R"({"prompt_token_ids": [1, 258]})", "prompt id 258: must be 0 to 257"},
+           {R"({"prompt_token_ids": []})", "the prompt has no tokens"},
+       }) {
+    CAPTURE(c.line);
+    const Outcome o = t.generate("{\"prompt\": \"a\"}\n" + c.line + "\n");
+    CHECK(o.code == 1);
+    CHECK_THAT(o.err, Catch::Contains("1 of 2 lines failed; line 2: " + c.says.substr(0, 20)));
+    CHECK_THAT(o.err, !Catch::Contains("line 2: line") && !Catch::Contains("row 2"));
+    for (const Json& row : o.rows())
+      if (row.contains("error")) {
+        CHECK(row["line"] == 2);
+        CHECK_THAT(row["error"].get<std::string>(),
+                   Catch::Contains(c.says) && !Catch::Contains("line "));
+      }
   }
 }
 
@@ -268,13 +301,16 @@ TEST_CASE("ids that end a row must be in the vocabulary") {
   const std::vector<std::string> run{"generate", "--model", t.model.path(), "--prompt", "a"};
   auto flag = run, file = run;
   flag.insert(flag.end(), {"--stop-ids", "5,258"});
-  check_refused(hydrant_run(flag), 2, "--stop-ids: 258 is not in the model's vocabulary of 258");
+  check_refused(hydrant_run(flag), 2,
+                "--stop-ids: must be 0 to 257, the model's vocabulary, not 258");
   const std::string config = t.work.write("ids.json", R"({"stop_ids": [999]})");
   file.insert(file.end(), {"--config", config});
-  check_refused(hydrant_run(file), 2, config + ": stop_ids: 999 is not in the model's vocabulary");
+  check_refused(hydrant_run(file), 2,
+                config + ": stop_ids: must be 0 to 257, the model's vocabulary, not 999");
   const Outcome row = t.generate(R"({"prompt": "a", "stop_ids": [258]})");
   CHECK(row.code == 1);
-  CHECK_THAT(row.rows().at(0)["error"].get<std::string>(), Catch::Contains("stop_ids: 258 is not"));
+  CHECK_THAT(row.rows().at(0)["error"].get<std::string>(),
+             Catch::Contains("stop_ids: must be 0 to 257"));
   CHECK(t.generate(R"({"prompt": "a", "stop_ids": [257]})").code == 0);
   const std::string described = read_text(t.model.file("config.json"));
   Json edited = Json::parse(described);

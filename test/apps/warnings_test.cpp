@@ -64,7 +64,7 @@ TEST_CASE("a limit beyond the context is cut with a warning, and the row ends wi
   CHECK(row["token_ids"].size() == size_t(room));
   CHECK(row["finish_reason"] == "length");
   check_warned(t.generate(line(1, 20, 60) + line(2, 60, 6) + line(3, 64, 2)),
-               "positions; so are 2 more rows");
+               "positions; so are 2 more lines");
   CHECK(warnings(t.generate(line(1, 20, 90),
                             {"--policy", "local", "--recent", "8", "--positions", "cache"}))
             .empty());

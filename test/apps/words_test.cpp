@@ -27,9 +27,9 @@ TEST_CASE("typing mistakes are refused with the nearest word") {
   check_refused(hydrant_run({"generate", "--model", "x", "--prompt", "a", "extra"}), 2, "extra");
   check_refused(hydrant_run({"score", "--model", "x"}), 2, "--perplexity");
   check_refused(hydrant_run({"inspect", t.model.path(), "--length", "9000"}), 2,
-                "--length: 9000 tokens need more than the model's 64 positions");
+                "--length: must be 2 to 65 for the model's 64 positions, not 9000");
   check_refused(hydrant_run({"inspect", t.model.path(), "--prompt-len", "70"}), 2,
-                "--prompt-len: a prompt of 70 in 64 tokens");
+                "--prompt-len: must be 1 to 63, to leave one of 64 tokens to generate, not 70");
   check_refused(hydrant_run({"bench", "--model", "x", "--batch", "1,x"}), 2, "--batch: must be");
 }
 
@@ -40,16 +40,20 @@ TEST_CASE("mistakes with the cache's sizes are told in the words of the command 
   };
   for (const Case& c : std::vector<Case>{
            {{"--policy", "h2o"},
-            "--budget: missing; the policy 'h2o' needs it, or heavy and recent"},
+            "--budget: missing; the policy 'h2o' needs it (1 to 1073741824 slots, or a share), or "
+            "heavy and recent"},
            {{"--policy", "h2o", "--heavy", "3"},
-            "--budget: missing; the policy 'h2o' needs it, or recent"},
-           {{"--policy", "local"}, "--budget: missing; the policy 'local' needs it, or recent"},
+            "--budget: missing; the policy 'h2o' needs it (3 to 1073741824 slots, or a share), or "
+            "recent"},
+           {{"--policy", "local"},
+            "--budget: missing; the policy 'local' needs it (1 to 1073741824 slots, or a share), "
+            "or recent"},
            {{"--budget", "20%"},
             "keeps everything, it has none; --policy was not given, it may be one of full, local"},
            {{"--recent", "20"}, "--policy was not given"},
            {{"--policy", "h2o", "--heavy", "0", "--recent", "0"}, "--recent: "},
            {{"--policy", "h2o", "--budget", "3", "--sinks", "8"},
-            "--budget: 3 slots cannot hold the 8"},
+            "--budget: 3 slots cannot hold the 8 of the regions that are given; it must be 8 to "},
        })
     for (const char* command : {"generate", "score", "inspect"}) {
       CAPTURE(command, c.flags);
@@ -95,6 +99,31 @@ TEST_CASE("an empty entry of a list is shown in its list") {
                 "not \"\" in [\"20%\",\"\"]");
 }
 
+TEST_CASE("a command has no flag that does nothing there, and says which commands have it") {
+  for (const Command command : {Command::generate, Command::score, Command::tokenize,
+                                Command::inspect, Command::bench, Command::validate})
+    for (const Key& key : config_keys()) {
+      bool has = false;  // another key may share the flag
+      for (const Key& other : config_keys())
+        has = has || (other.flag == key.flag && other.commands.has(command));
+      if (has) continue;
+      const std::string word(name(command));
+      CAPTURE(word, key.flag);
+      const Outcome o = hydrant_run({word, key.flag + "=1"});
+      check_refused(o, 2, key.flag + ": no flag of " + word + ", only of ");
+    }
+  check_refused(hydrant_run({"score", "--seed", "1"}), 2, "only of generate");
+  check_refused(hydrant_run({"tokenize", "--threads", "1"}), 2,
+                "only of generate, score, inspect, bench");
+  const Tiny t;  // what the environment says to those that compute is nothing to the others
+  CHECK(Process({{"tokenize", "--model", t.model.path(), "--input", "-"},
+                 "{\"text\": \"a\"}",
+                 Stdout::captured,
+                 {"HYDRANT_ISA=generic"}})
+            .wait()
+            .err.empty());
+}
+
 TEST_CASE("every flag that help lists is a key of a configuration") {
   std::set<std::string> flags{"--help", "--config", "--version"};
   for (const Key& key : config_keys()) flags.insert(key.flag);
@@ -116,7 +145,7 @@ TEST_CASE("a backend that this build lacks is refused before the model is opened
   const Tiny t;
   const std::string config = t.work.write("device.json", R"({"device": "abacus"})");
   check_refused(hydrant_run({"validate", config}), 2, config + ": device: must be one of");
-  for (const char* command : {"generate", "score", "tokenize", "inspect", "bench"})
+  for (const char* command : {"generate", "score", "inspect", "bench"})
     check_refused(hydrant_run({command, "--model", "/nowhere", "--device", "abacus"}), 2,
                   "--device: must be one of this build's backends (cpu), not 'abacus'");
 }

@@ -92,7 +92,8 @@ TEST_CASE("the model's positions end a row, and a longer prompt is refused", "[r
       FAIL("a prompt over the limit was run");
     } catch (const Error& e) {
       CHECK(e.fault() == Fault::bad_input);
-      CHECK(std::string(e.what()) == "row 3: the prompt has 97 tokens, the model has 96 positions");
+      CHECK(std::string(e.what()) ==
+            "row 3: the prompt has 97 tokens, it may have 1 to 96, the model's positions");
     }
   }
 }
@@ -223,9 +224,9 @@ TEST_CASE("requests that cannot be run are refused before anything is computed",
   using R = Request;
   CHECK(refusal([](R& r) { r.prompt.clear(); }) == "row 1: the prompt has no tokens");
   CHECK(refusal([](R& r) { r.prompt[1] = 61; }) ==
-        "row 1: prompt id 61 is not in the vocabulary of 61");
+        "row 1: prompt id 61: must be 0 to 60, the model's vocabulary");
   CHECK(refusal([](R& r) { r.prompt[1] = -1; }) ==
-        "row 1: prompt id -1 is not in the vocabulary of 61");
+        "row 1: prompt id -1: must be 0 to 60, the model's vocabulary");
   CHECK(refusal([](R& r) { r.max_new_tokens = 0; }) ==
         "row 1: max_new_tokens is 0, must be at least 1");
   CHECK(refusal([](R& r) {
@@ -233,7 +234,7 @@ TEST_CASE("requests that cannot be run are refused before anything is computed",
         }) == "row 1: 2 forced tokens, but max_new_tokens is 4");
   CHECK(refusal([](R& r) {
           r.forced = {1, 2, 3, 61};
-        }) == "row 1: continuation id 61 is not in the vocabulary of 61");
+        }) == "row 1: continuation id 61: must be 0 to 60, the model's vocabulary");
   CHECK(refusal([](R& r) { r.top_logprobs = 21; }) ==
         "row 1: top_logprobs is 21, must be from 0 to 20");
   CHECK(refusal([](R& r) { r.sampling.temperature = -1; }) ==
@@ -250,5 +251,7 @@ TEST_CASE("requests that cannot be run are refused before anything is computed",
           r.prompt.assign(90, 1);
           r.max_new_tokens = 8;
           r.forced.assign(8, 1);
-        }) == "row 1: context and continuation have 97 tokens, the model has 96 positions");
+        }) ==
+        "row 1: context and continuation have 98 tokens, they may have 2 to 97, the model's "
+        "positions and one that is judged but not fed");
 }

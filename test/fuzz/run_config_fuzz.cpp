@@ -20,7 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   RunConfig config, again;
   Sources sources;
   try {
-    read_config(parse_json(text, "run.json", Fault::bad_config), "run.json", config, sources);
+    read_config(parse_json(text, "run.json", Fault::bad_config, Numbers::as_written), "run.json",
+                config, sources);
     const Json shown = effective_config(config, Command::validate);
     read_config(shown, "again", again, sources);
     ensure(effective_config(again, Command::validate) == shown, "it changed on the way");
