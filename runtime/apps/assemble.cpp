@@ -6,6 +6,7 @@
 #include "runtime/apps/progress.hpp"
 #include "runtime/backends/registry.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/model/shape.hpp"
 
 namespace hydrant {
 namespace {
@@ -22,10 +23,8 @@ ModelWeights load(const Model& model, const WeightPlan& plan, Device& device, bo
   return weights;
 }
 
-}  // namespace
-
-Model open_described_model(const std::string& path) {
-  Model model{open_model(path), {}, {}};
+Model model_of(ModelFiles files) {
+  Model model{std::move(files), {}, {}};
   const ModelFamily& family =
       find_family(model.files.architecture, model.files.kind, model.files.description);
   model.spec = describe(family, model.files);
@@ -33,8 +32,7 @@ Model open_described_model(const std::string& path) {
   return model;
 }
 
-Model open_described_model(const RunConfig& config, const Sources& sources) {
-  Model model = open_described_model(config.model);
+void check_for(const Model& model, const RunConfig& config, const Sources& sources) {
   if (config.cache.positions == "cache" && model.spec.block.rotary.dims == 0)
     fail(Fault::bad_config,
          "{}: must be original for {}: places within the cache need rotary embedding, which {} "
@@ -44,6 +42,23 @@ Model open_described_model(const RunConfig& config, const Sources& sources) {
   if (budgets > 0 && budgets != size_t(model.spec.layers))
     fail(Fault::bad_config, "{}: must be one for each of the model's {} layers, there are {}",
          sources.name("cache.layer_budgets"), model.spec.layers, budgets);
+}
+
+}  // namespace
+
+Model open_described_model(const std::string& path) { return model_of(open_model(path)); }
+
+Model open_described_model(const RunConfig& config, const Sources& sources) {
+  Model model = open_described_model(config.model);
+  check_for(model, config, sources);
+  return model;
+}
+
+Model open_model_or_shape(const RunConfig& config, const Sources& sources) {
+  if (!is_shape(config.model)) return open_described_model(config, sources);
+  Model model = model_of(open_shape(config.model));
+  model.files.checkpoint = shape_tensors(model.sources, shape_dtype(model.files));
+  check_for(model, config, sources);
   return model;
 }
 

@@ -19,10 +19,13 @@ struct Model {
   ModelFiles files;
   ModelSpec spec;
   WeightSources sources;
+  bool has_weights() const { return !files.checkpoint.files().empty(); }
 };
 Model open_described_model(const std::string& path);
 // The same, and the configuration is one that the model can run. Throws bad_config otherwise.
 Model open_described_model(const RunConfig& config, const Sources& sources);
+// The same, but the path may also be a model's config.json alone: a shape without weights.
+Model open_model_or_shape(const RunConfig& config, const Sources& sources);
 std::unique_ptr<text::Tokenizer> open_tokenizer(const ModelFiles& files);
 
 std::unique_ptr<Device> open_device(const RunConfig& config);

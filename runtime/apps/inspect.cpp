@@ -40,6 +40,7 @@ OrderedJson architecture(const Model& model, const WeightPlan& plan) {
 }
 
 OrderedJson tokenizer_of(const Model& model) {
+  if (!model.has_weights()) return nullptr;  // of a shape
   const auto tokenizer = open_tokenizer(model.files);
   OrderedJson json{{"kind", tokenizer->kind()}, {"size", tokenizer->size()}};
   try {
@@ -102,24 +103,30 @@ OrderedJson memory_json(const MemoryPlan& p) {
           {"process_bytes", p.process}, {"predicted_peak_bytes", p.peak()}};
 }
 
+std::string tokenizer_text(const OrderedJson& t) {
+  if (t.is_null()) return "none here";
+  return fmt::format(
+      "{}, {} ids; chat template: {}", t["kind"].get<std::string>(),
+      count_text(t["size"].get<int64_t>()),
+      t["chat_template"].is_null() ? "none that is known" : t["chat_template"].get<std::string>());
+}
+
 std::string text_of(const OrderedJson& doc, const MemoryPlan& plan, const RunConfig& config) {
-  const OrderedJson &a = doc["architecture"], &t = doc["tokenizer"], &w = doc["weights"],
-                    &m = doc["machine"];
+  const OrderedJson &a = doc["architecture"], &w = doc["weights"], &m = doc["machine"];
   const auto number = [](const OrderedJson& j) { return count_text(j.get<int64_t>()); };
   std::string out = fmt::format(
       "{}\n"
       "architecture  {}, {} parameters, {} layers, hidden {}, {} heads / {} KV heads of {}, ffn "
       "{}\n"
       "context       {} positions, vocabulary {}\n"
-      "tokenizer     {}, {} ids; chat template: {}\n"
-      "weights       {} tensors, {} as {}; activations {}\n",
+      "tokenizer     {}\n"
+      "weights       {}{} tensors, {} as {}; activations {}\n",
       config.model, a["family"].get<std::string>(), number(a["parameters"]), number(a["layers"]),
       number(a["hidden"]), number(a["heads"]), number(a["kv_heads"]), number(a["head_dim"]),
-      number(a["ffn"]), number(a["context"]), number(a["vocab"]), t["kind"].get<std::string>(),
-      number(t["size"]),
-      t["chat_template"].is_null() ? "none that is known" : t["chat_template"].get<std::string>(),
-      number(w["tensors"]), bytes_text(w["stored_bytes"].get<size_t>()),
-      w["formats"].get<std::string>(), w["activations"].get<std::string>());
+      number(a["ffn"]), number(a["context"]), number(a["vocab"]), tokenizer_text(doc["tokenizer"]),
+      w["there"].get<bool>() ? "" : "none here, a shape only; they would be ", number(w["tensors"]),
+      bytes_text(w["stored_bytes"].get<size_t>()), w["formats"].get<std::string>(),
+      w["activations"].get<std::string>());
   for (const OrderedJson& g : doc["tensors"])
     out += fmt::format("  {:<52} {:>5} x {:<6} {:<16} {:>12}\n", g["name"].get<std::string>(),
                        g["count"].get<int64_t>(), g["type"].get<std::string>(),
@@ -148,14 +155,15 @@ std::string text_of(const OrderedJson& doc, const MemoryPlan& plan, const RunCon
 }  // namespace
 
 int run_inspect(const RunConfig& config, const Sources& sources) {
-  const Model model = open_described_model(config, sources);
+  const Model model = open_model_or_shape(config, sources);
   const auto device = open_device(config);
   const WeightPlan weights = plan_weights(model, *device, config);
   OrderedJson doc{{"model", config.model},
                   {"architecture", architecture(model, weights)},
                   {"tokenizer", tokenizer_of(model)},
                   {"weights",
-                   {{"tensors", model.files.checkpoint.tensors().size()},
+                   {{"there", model.has_weights()},
+                    {"tensors", model.files.checkpoint.tensors().size()},
                     {"stored_bytes", weights.stored_bytes},
                     {"bytes", weights.bytes},
                     {"formats", weights.formats},

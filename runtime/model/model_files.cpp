@@ -10,6 +10,7 @@
 #include "runtime/model/config_reader.hpp"
 #include "runtime/model/family.hpp"
 #include "runtime/model/safetensors.hpp"
+#include "runtime/model/shape.hpp"
 
 namespace hydrant {
 namespace {
@@ -84,7 +85,13 @@ ModelFiles open_model(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status))
     fail(Fault::bad_file, "{}: {}", path, error ? error.message() : "no such file or folder");
-  return fs::is_directory(status) ? open_folder(path) : open_gguf(path);
+  if (fs::is_directory(status)) return open_folder(path);
+  if (is_shape(path))
+    fail(Fault::bad_file,
+         "{}: a description without weights, which is for figures of memory (inspect); a run needs "
+         "the model's folder or a .gguf file",
+         path);
+  return open_gguf(path);
 }
 
 ModelSpec describe(const ModelFamily& family, const ModelFiles& files) {
