@@ -31,6 +31,7 @@ struct BenchMachine {
 };
 
 nlohmann::ordered_json json_row(const BenchResult& result, const BenchMachine& machine);
+inline constexpr const char* kCsvBeginning = "policy,budget,budget_slots,";
 std::string csv_text(const std::vector<nlohmann::ordered_json>& rows);
 std::string table_text(const std::vector<nlohmann::ordered_json>& rows);
 

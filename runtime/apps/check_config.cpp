@@ -1,8 +1,7 @@
 #include "runtime/apps/check_config.hpp"
 
-#include <filesystem>
-
 #include "runtime/apps/cache_choice.hpp"
+#include "runtime/apps/check_output.hpp"
 #include "runtime/backends/registry.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/log.hpp"
@@ -14,10 +13,14 @@ void require(const Sources& sources, const char* path, const char* flag) {
   if (!sources.given(path)) fail(Fault::bad_config, "{}: is needed", flag);
 }
 
-// Exactly one of two keys.
-void require_one(const Sources& sources, const char* a, const char* b) {
+void exclude(const Sources& sources, const char* a, const char* b) {
   if (sources.given(a) && sources.given(b))
     fail(Fault::bad_config, "{}: cannot stand beside {}", sources.name(a), sources.name(b));
+}
+
+// Exactly one of two keys.
+void require_one(const Sources& sources, const char* a, const char* b) {
+  exclude(sources, a, b);
   if (!sources.given(a) && !sources.given(b))
     fail(Fault::bad_config, "--{}: is needed, or --{}", a, b);
 }
@@ -35,56 +38,14 @@ void check_generate(const RunConfig& config, const Sources& sources) {
     for (const char* path : {"logprobs", "report_kept"}) unused(path, "without --output");
 }
 
-// Rows must not go where they are read from. Special files (/dev/null) may be both.
-void refuse_output_over_input(const RunConfig& config, const Sources& sources) {
-  const std::pair<const char*, const std::string*> inputs[] = {
-      {"prompts", &config.prompts}, {"input", &config.input}, {"perplexity", &config.perplexity}};
-  for (const auto& [path, input] : inputs) {
-    std::error_code absent;  // a file that is not there is named when it is opened
-    if (!input->empty() && std::filesystem::is_regular_file(*input, absent) &&
-        std::filesystem::equivalent(*input, config.output, absent))
-      fail(Fault::bad_config, "{}: {} is also what {} names", sources.name("output"), config.output,
-           sources.name(path));
-  }
-}
-
-// Only a job of many rows can be gone on with.
-bool can_resume(const RunConfig& config, Command command) {
-  return command == Command::generate ? !config.prompt
-                                      : command == Command::score && config.perplexity.empty();
-}
-
-// Hours of work may lie in it.
-void refuse_existing_output(const RunConfig& config, const Sources& sources, Command command) {
-  std::error_code absent;
-  const bool resumes = can_resume(config, command);
-  if ((config.resume && resumes) || config.overwrite ||
-      !std::filesystem::is_regular_file(config.output, absent) ||
-      std::filesystem::file_size(config.output, absent) == 0)
-    return;
-  fail(Fault::bad_config, "{}: {} is there and not empty; {}--overwrite replaces it",
-       sources.name("output"), config.output, resumes ? "--resume goes on with it, " : "");
-}
-
-// What --resume cannot stand beside.
-void exclude(const RunConfig& config, const Sources& sources, const char* path, bool given) {
-  if (config.resume && given)
+// What a command refuses of keys that stand together.
+void check_resume(const RunConfig& config, const Sources& sources, Command command) {
+  if (!config.resume) return;
+  if (config.overwrite)
     fail(Fault::bad_config, "{}: cannot stand beside {}", sources.name("resume"),
-         sources.name(path));
-}
-
-void check_output(const RunConfig& config, const Sources& sources, Command command) {
-  if (command == Command::generate) exclude(config, sources, "prompt", config.prompt.has_value());
-  if (command == Command::score) exclude(config, sources, "perplexity", !config.perplexity.empty());
-  if (config.output.empty()) {
-    if (config.resume && can_resume(config, command))
-      fail(Fault::bad_config, "{}: needs --output", sources.name("resume"));
-    if (config.overwrite)
-      log::warning("{} has no effect without --output", sources.name("overwrite"));
-    return;
-  }
-  refuse_output_over_input(config, sources);
-  refuse_existing_output(config, sources, command);
+         sources.name("overwrite"));
+  if (command == Command::generate) exclude(sources, "resume", "prompt");
+  if (command == Command::score) exclude(sources, "resume", "perplexity");
 }
 
 // A configuration may be checked on another machine than the one that is to run it, but not by
@@ -121,12 +82,26 @@ void warn_of_keys_of_other_commands(const Sources& sources, Command command) {
   if (!unused.empty()) log::warning("{}: no effect on {}", unused, name(command));
 }
 
+// What any command would refuse of what the file says. What it does not say may still be a flag.
+void check_whole_file(const RunConfig& config, const Sources& sources) {
+  exclude(sources, "prompt", "prompts");
+  exclude(sources, "perplexity", "input");
+  for (const Command command : {Command::generate, Command::score})
+    check_resume(config, sources, command);
+  check_cache(config, sources);
+  if (sources.given("output"))
+    check_output(
+        config, sources,
+        sources.given("prompt") || sources.given("prompts") ? Command::generate : Command::score);
+  check_bench_output(config, sources);
+}
+
 }  // namespace
 
 void check_config(const RunConfig& config, const Sources& sources, Command command) {
   check_device(config, sources, command);
-  exclude(config, sources, "overwrite", config.overwrite);
-  if (command == Command::validate) return check_cache(config, sources);
+  if (command == Command::validate) return check_whole_file(config, sources);
+  check_resume(config, sources, command);
   warn_of_keys_of_other_commands(sources, command);
   require(sources, "model", command == Command::inspect ? "MODEL" : "--model");
   if (command == Command::generate) check_generate(config, sources);
@@ -138,6 +113,7 @@ void check_config(const RunConfig& config, const Sources& sources, Command comma
     check_cache(config, sources);
   if (command == Command::generate || command == Command::score || command == Command::tokenize)
     check_output(config, sources, command);
+  if (command == Command::bench) check_bench_output(config, sources);
 }
 
 }  // namespace hydrant
