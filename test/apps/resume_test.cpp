@@ -40,7 +40,7 @@ std::string write(const std::string& path, const std::string& text) {
 TEST_CASE("an output that another process is writing is left alone") {
   const Tiny t;
   const std::string prompts = t.work.write("prompts", "{\"prompt\": \"a\"}"),
-                    before = "{\"id\": 1, \"error\": \"none\"}\n",
+                    before = "{\"id\": 1, \"line\": 1, \"error\": \"none\"}\n",
                     out = write(t.work.file("out.jsonl"), before);
   const int other = ::open(out.c_str(), O_WRONLY | O_CLOEXEC);
   REQUIRE(::flock(other, LOCK_EX) == 0);
@@ -72,7 +72,8 @@ TEST_CASE("an output with something in it is replaced only when asked for") {
            {{"tokenize", "--input", texts}, false},
        }) {
     CAPTURE(run.words[0], run.words[1]);
-    const std::string out = t.work.file("out.jsonl"), before = "{\"id\": 1}\nhours of work";
+    const std::string out = t.work.file("out.jsonl"),
+                      before = "{\"id\": 1, \"line\": 1, \"error\": \"none\"}\nhours of work";
     const Words words = run.words + Words{"--model", t.model.path(), "--output", out};
 
     write(out, before);
