@@ -65,7 +65,7 @@ class Help final : public CLI::Formatter {
  public:
   explicit Help(const char* usage) : usage_(usage) {}
   std::string make_usage(const CLI::App*, std::string called) const override {
-    return fmt::format("\nUsage: {} {} [FLAGS]\n\n", called, usage_);
+    return fmt::format("\nUsage: {} {} [FLAGS]\n", called, usage_);
   }
 
  private:
