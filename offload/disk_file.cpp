@@ -50,7 +50,10 @@ SpillFile::SpillFile(const std::string& folder, uint64_t bytes, Caching caching)
   if (descriptor_ < 0)
     fail(Fault::io, "memory.folder: {}: no file can be made there: {}", folder,
          std::strerror(errno));
-  if (const int error = ::posix_fallocate(descriptor_, 0, off_t(bytes))) {
+  // A reservation that has to fail would first take all that is free.
+  const int error =
+      bytes > free_bytes(folder) ? ENOSPC : ::posix_fallocate(descriptor_, 0, off_t(bytes));
+  if (error != 0) {
     ::close(descriptor_);
     fail(Fault::io, "memory.folder: {}: {} bytes for the cache cannot be reserved, {} are free: {}",
          folder, bytes, free_bytes(folder), std::strerror(error));

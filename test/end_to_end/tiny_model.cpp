@@ -155,8 +155,9 @@ const std::vector<std::string>& tiny_kinds() {
   return kinds;
 }
 
-TinyModel tiny_model(const std::string& kind, uint64_t seed) {
+TinyModel tiny_model(const std::string& kind, uint64_t seed, int32_t head_dim) {
   TinyModel model{spec_of(kind), {}};
+  if (head_dim > 0) model.spec.block.head_dim = head_dim;
   Maker(model, seed).whole(/*biased=*/kind != "llama");
   return model;
 }

@@ -30,7 +30,7 @@ struct TinyModel {
 // gated, full rotation. "neox": parallel, partial rotation. "neox-serial": the same, one half after
 // the other.
 const std::vector<std::string>& tiny_kinds();
-TinyModel tiny_model(const std::string& kind, uint64_t seed);
+TinyModel tiny_model(const std::string& kind, uint64_t seed, int32_t head_dim = 0);  // 0: small
 
 // f32, exact products.
 ModelWeights on_device(const TinyModel& model, Device& device);

@@ -1,4 +1,5 @@
-// A CPU device whose lanes, but for the one that computes, can be watched and broken.
+// A CPU device whose lanes can be watched and broken; those that operations run on can only be
+// broken from their beginning, for the operations know none but the CPU's own.
 #pragma once
 #include <atomic>
 #include <map>
@@ -26,16 +27,25 @@ class LaneDevice final : public Device {
   std::unique_ptr<Stream> make_stream(std::string_view lane, bool inline_work) override {
     auto stream = inner_->make_stream(lane, inline_work);
     if (lane == "compute") return stream;
+    if (lane == "store_cache") {
+      if (breaks_at.contains(std::string(lane))) break_lane(*stream);
+      return stream;
+    }
     return std::make_unique<Lane>(*this, std::move(stream));
   }
   std::unique_ptr<Event> make_event() override { return inner_->make_event(); }
   Ops& ops() override { return inner_->ops(); }
 
   size_t on_device = 0, on_host = 0;     // allocated, ever
-  std::atomic<uint64_t> copied{0};       // by lanes other than compute
+  std::atomic<uint64_t> copied{0};       // by lanes that move things
   std::map<std::string, int> breaks_at;  // [lane] the copy or fill that throws, counted from 0
 
  private:
+  static void break_lane(Stream& stream) {
+    stream.fill(nullptr, 0, [name = std::string(stream.lane())] {
+      fail(Fault::io, "lane {} is broken", name);
+    });
+  }
   class Lane final : public Stream {
    public:
     Lane(LaneDevice& device, std::unique_ptr<Stream> inner)
@@ -59,9 +69,7 @@ class LaneDevice final : public Device {
 
    private:
     void break_now() {
-      if (left_-- == 0)
-        inner_->fill(nullptr, 0,
-                     [name = std::string(lane())] { fail(Fault::io, "lane {} is broken", name); });
+      if (left_-- == 0) break_lane(*inner_);
     }
     LaneDevice& device_;
     std::unique_ptr<Stream> inner_;
