@@ -9,6 +9,10 @@
 namespace hydrant {
 namespace {
 
+bool is_flag(const Sources& sources, const char* path) {
+  return sources.given(path) && sources.name(path).starts_with("--");
+}
+
 void require(const Sources& sources, const char* path, const char* flag) {
   if (!sources.given(path)) fail(Fault::bad_config, "{}: is needed", flag);
 }
@@ -72,6 +76,34 @@ void check_cache(const RunConfig& config, const Sources& sources) {
   warn_of_sizes_set_aside(config.cache, sources);
 }
 
+bool all_on_device(const Shares& shares) { return shares.device == 100; }
+
+void check_placement(const RunConfig& config, const Sources& sources, Command command) {
+  const PlacementConfig& p = config.placement;
+  for (const char* path : {"placement.weights", "placement.cache", "placement.activations"})
+    if (is_flag(sources, "placement") && is_flag(sources, path))
+      fail(Fault::bad_config, "{}: cannot stand beside {}", sources.name("placement"),
+           sources.name(path));
+  const auto only_device = [&](const char* path, const Shares& shares, const char* what) {
+    if (!all_on_device(shares) && command != Command::validate)
+      fail(Fault::bad_config, "{}: must be device 100: {} stay on the device in this version",
+           sources.name(sources.given(path) ? path : "placement"), what);
+  };
+  only_device("placement.cache", p.cache, "caches");
+  only_device("placement.activations", p.activations, "activations");
+  const auto unused = [&](std::initializer_list<const char*> paths, const char* why) {
+    for (const char* path : paths)
+      if (sources.given(path)) log::warning("{} has no effect {}", sources.name(path), why);
+  };
+  if (p.automatic) return;
+  if (all_on_device(p.weights))
+    unused({"prefetch.weight_slots", "prefetch.disk_lanes"}, "with all weights on the device");
+  if (all_on_device(p.cache))
+    unused({"prefetch.cache_slots", "cache_compute"}, "with the cache on the device");
+  if (all_on_device(p.weights) && all_on_device(p.cache) && all_on_device(p.activations))
+    unused({"overlap", "memory.link"}, "with everything on the device");
+}
+
 // In one line: a file may well serve several commands.
 void warn_of_keys_of_other_commands(const Sources& sources, Command command) {
   std::string unused;
@@ -100,6 +132,7 @@ void check_whole_file(const RunConfig& config, const Sources& sources) {
 
 void check_config(const RunConfig& config, const Sources& sources, Command command) {
   check_device(config, sources, command);
+  check_placement(config, sources, command);
   if (command == Command::validate) return check_whole_file(config, sources);
   check_resume(config, sources, command);
   warn_of_keys_of_other_commands(sources, command);

@@ -50,7 +50,8 @@ void read_object(const Json& object, const std::string& section, const std::stri
     if (section.empty() && word == kSchema) continue;
     const std::string path = section.empty() ? word : section + "." + word;
     const std::string where = name + ": " + path;
-    if (const Key* key = find_key(path)) {
+    const bool inner = section.empty() && value.is_object() && is_section(word);
+    if (const Key* key = inner ? nullptr : find_key(path)) {
       key->read(config, value, where);
       sources.add(path, where);
     } else if (section.empty() && is_section(word)) {

@@ -8,6 +8,7 @@
 #include "policies/budget.hpp"
 #include "policies/registry.hpp"
 #include "runtime/apps/key_kinds.hpp"
+#include "runtime/apps/placement_keys.hpp"
 #include "runtime/base/json.hpp"
 
 namespace hydrant {
@@ -123,6 +124,35 @@ std::vector<Key> make() {
 
       named(choice([](RunConfig& c) -> auto& { return c.compute_dtype; }, {"auto", "f32"}),
             "compute.dtype", "--compute-dtype", "TYPE", kSized, "products: auto (rounds activations to bf16 or int8 blocks) or f32 (exact)"),
+
+      same_rows(named(size([](RunConfig& c) -> auto& { return c.memory.device; }),
+            "memory.device", "--memory-device", "BYTES", kSized, "what may be used of the device's memory (64MiB, 1.5GB); default: what is free")),
+      same_rows(named(size([](RunConfig& c) -> auto& { return c.memory.host; }),
+            "memory.host", "--memory-host", "BYTES", kSized, "what may be used of the host's memory beside it; default: what is free")),
+      same_rows(named(size([](RunConfig& c) -> auto& { return c.memory.disk; }),
+            "memory.disk", "--memory-disk", "BYTES", kSized, "what may be written to disk; default: what is free")),
+      same_rows(named(text([](RunConfig& c) -> auto& { return c.memory.folder; }, "the path of a folder"),
+            "memory.folder", "--memory-folder", "PATH", kSized, "where it is written; default: the system's folder for temporary files")),
+      same_rows(named(rate([](RunConfig& c) -> auto& { return c.memory.link; }),
+            "memory.link", "--memory-link", "RATE", kRuns, "slow copies to the device down to this pace (3GB/s): on the CPU, a stand-in for its bus")),
+      same_rows(named(whole_placement(), "placement", "--placement", "HOW", kSized,
+            "auto, or six percentages: device,host of weights, of cache and of activations (20,80,0,100,0,100); the rest is disk")),
+      same_rows(named(shares([](RunConfig& c) -> auto& { return c.placement.weights; }),
+            "placement.weights", "--placement-weights", "DEVICE,HOST,DISK", kSized, "percentages of their bytes; those on disk are read from the model's files")),
+      same_rows(named(shares([](RunConfig& c) -> auto& { return c.placement.cache; }),
+            "placement.cache", "--placement-cache", "DEVICE,HOST,DISK", kSized, "percentages of each group's rows")),
+      same_rows(named(shares([](RunConfig& c) -> auto& { return c.placement.activations; }),
+            "placement.activations", "--placement-activations", "DEVICE,HOST,DISK", kSized, "percentages of the hidden states that wait between layers")),
+      same_rows(named(integer([](RunConfig& c) -> auto& { return c.prefetch.weight_slots; }, 2, 64),
+            "prefetch.weight_slots", "--weight-slots", "N", kSized, "room on the device for weights that pass through, in layers: one in use, the others filled ahead")),
+      same_rows(named(integer([](RunConfig& c) -> auto& { return c.prefetch.cache_slots; }, 2, 64),
+            "prefetch.cache_slots", "--cache-slots", "N", kSized, "the same for the cache, in layers of a group")),
+      same_rows(named(integer([](RunConfig& c) -> auto& { return c.prefetch.disk_lanes; }, 1, 16),
+            "prefetch.disk_lanes", "--disk-lanes", "N", kSized, "reads of the model's files under way at a time")),
+      same_rows(named(toggle([](RunConfig& c) -> auto& { return c.overlap; }),
+            "overlap", "--overlap", "", kSized, "move and compute at the same time; --no-overlap: one after the other")),
+      same_rows(named(choice([](RunConfig& c) -> auto& { return c.cache_compute; }, {"auto", "device", "host"}),
+            "cache_compute", "--cache-compute", "WHERE", kSized, "where attention runs over cache rows that are not on the device: auto, device, host")),
 
       same_rows(named(integer([](RunConfig& c) -> auto& { return c.batch.rows_per_group; }, 1, 65536),
             "batch.rows_per_group", "--rows-per-group", "N", Commands(generate, score), "most rows that go through a layer together")),

@@ -64,18 +64,6 @@ Json number_or_text(const std::string& text) {
 Json number_flag(const std::vector<std::string>& texts) { return number_or_text(texts.back()); }
 Json text_flag(const std::vector<std::string>& texts) { return texts.back(); }
 
-Json comma_flag(const std::vector<std::string>& texts, bool numbers) {
-  Json list = Json::array();
-  for (const std::string& text : texts)
-    for (size_t begin = 0; begin <= text.size();) {
-      const size_t end = std::min(text.find(',', begin), text.size());
-      const std::string part = text.substr(begin, end - begin);
-      list.push_back(numbers ? number_or_text(part) : Json(part));
-      begin = end + 1;
-    }
-  return list;
-}
-
 template <class T>
 Key any_integer(Member<T> member, uint64_t low, uint64_t high) {
   const Rule rule(fmt::format("an integer from {} to {}", low, high));
@@ -98,6 +86,17 @@ Key any_integer(Member<T> member, uint64_t low, uint64_t high) {
 }
 
 }  // namespace
+
+Json comma_list(const std::string& text, bool numbers) {
+  Json list = Json::array();
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    list.push_back(numbers ? number_or_text(part) : Json(part));
+    begin = end + 1;
+  }
+  return list;
+}
 
 Key integer(Member<int32_t> member, uint64_t low, uint64_t high) {
   return any_integer(member, low, high);
@@ -192,7 +191,9 @@ Key integers(Member<std::vector<int32_t>> member, uint64_t low, uint64_t high, b
     member(c) = std::move(list);
   };
   key.write = [=](const RunConfig& c) -> Json { return value_of(member, c); };
-  key.from_flag = [](const std::vector<std::string>& t) { return comma_flag(t, /*numbers=*/true); };
+  key.from_flag = [](const std::vector<std::string>& t) {
+    return comma_list(t.back(), /*numbers=*/true);
+  };
   return key;
 }
 
@@ -215,7 +216,7 @@ Key texts(Member<std::vector<std::string>> member, const std::string& what, Fits
     return commas && list.empty() ? Json() : Json(list);  // an empty one would not be read back
   };
   key.from_flag = [=](const std::vector<std::string>& t) {
-    return commas ? comma_flag(t, /*numbers=*/false) : Json(t);
+    return commas ? comma_list(t.back(), /*numbers=*/false) : Json(t);
   };
   return key;
 }

@@ -29,4 +29,7 @@ Key integers(Member<std::vector<int32_t>> member, uint64_t low, uint64_t high, b
 // else the flag may be given several times.
 Key texts(Member<std::vector<std::string>> member, const std::string& what, Fits fits, bool commas);
 
+// "1,32" as the list it stands for; entries that are no numbers stay texts.
+nlohmann::json comma_list(const std::string& text, bool numbers);
+
 }  // namespace hydrant::kinds

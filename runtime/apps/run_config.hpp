@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "offload/shares.hpp"
 #include "runtime/engine/generator.hpp"
 
 namespace hydrant {
@@ -18,6 +19,21 @@ struct CacheConfig {
   std::vector<std::string> layer_budgets;  // one for each layer, instead of budget
   std::string positions = "original";
   std::string dtype = "auto";
+};
+
+struct MemoryConfig {
+  std::optional<uint64_t> device, host, disk;  // caps in bytes
+  std::string folder;                          // of what goes to disk; "": the system's
+  std::optional<uint64_t> link;                // bytes a second from host to device
+};
+
+struct PlacementConfig {
+  bool automatic = true;  // then the shares are still to be found
+  Shares weights{}, cache{}, activations{};
+};
+
+struct PrefetchConfig {
+  int32_t weight_slots = 2, cache_slots = 2, disk_lanes = 2;
 };
 
 struct BatchConfig {
@@ -48,6 +64,11 @@ struct RunConfig {
   std::string model;
   CacheConfig cache;
   std::string compute_dtype = "auto";
+  MemoryConfig memory;
+  PlacementConfig placement;
+  PrefetchConfig prefetch;
+  bool overlap = true;
+  std::string cache_compute = "auto";
   BatchConfig batch;
   SamplingConfig sampling;
   uint64_t seed = 0;
