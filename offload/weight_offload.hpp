@@ -23,6 +23,9 @@ struct WeightOffload {
 struct OffloadMemory {
   size_t device_homes = 0, ring = 0;   // on the device
   size_t host_homes = 0, staging = 0;  // on the host
+
+  size_t on_device() const { return device_homes + ring; }
+  size_t on_host() const { return host_homes + staging; }
 };
 
 // What weights have moved so far.
@@ -37,6 +40,12 @@ struct WeightTraffic {
 struct StepTraffic {
   uint64_t from_host = 0, from_disk = 0, file = 0;
 
+  StepTraffic& operator+=(const StepTraffic& other) {
+    from_host += other.from_host;
+    from_disk += other.from_disk;
+    file += other.file;
+    return *this;
+  }
   friend bool operator==(const StepTraffic&, const StepTraffic&) = default;
 };
 

@@ -64,6 +64,13 @@ OffloadMemory WeightPrefetcher::memory(const Checkpoint& checkpoint, const Model
   return measure(WeightLayout(plan, spec, o.shares), checkpoint.reopened(o.caching), ops, o);
 }
 
+size_t WeightPrefetcher::device_memory(const WeightPlan& plan, const ModelSpec& spec,
+                                       const WeightOffload& options) {
+  Arena device, host;
+  carve(WeightLayout(plan, spec, options.shares), checked(options), device, host);
+  return device.used();
+}
+
 WeightPrefetcher::WeightPrefetcher(const Checkpoint& checkpoint, const ModelSpec& spec,
                                    const WeightPlan& plan, Device& device,
                                    const WeightOffload& options, const LoadProgress& progress)
@@ -212,11 +219,17 @@ StepTraffic WeightPrefetcher::step_traffic(int stage) const { return expected_[s
 
 StepTraffic WeightPrefetcher::step_traffic() const {
   StepTraffic sum;
-  for (const StepTraffic& s : expected_) {
-    sum.from_host += s.from_host;
-    sum.from_disk += s.from_disk;
-    sum.file += s.file;
-  }
+  for (const StepTraffic& s : expected_) sum += s;
+  return sum;
+}
+
+void WeightPrefetcher::settle() {
+  if (lane_) lane_->synchronize();
+}
+
+StepTraffic WeightPrefetcher::ahead() const {
+  StepTraffic sum;
+  for (const int stage : held_) sum += expected_[size_t(stage)];
   return sum;
 }
 

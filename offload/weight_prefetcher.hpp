@@ -40,6 +40,10 @@ class WeightPrefetcher final : public WeightFeed {
   static OffloadMemory memory(const Checkpoint& checkpoint, const ModelSpec& spec,
                               const WeightPlan& plan, const Ops& ops, const WeightOffload& options);
 
+  // The part of it on the device; unlike the rest it takes no look at the file.
+  static size_t device_memory(const WeightPlan& plan, const ModelSpec& spec,
+                              const WeightOffload& options);
+
   void prefetch(int stage) override;
   LayerWeights acquire(int stage, Stream& reader) override;
   void look_up(Matrix table, EmbedArgs args, Stream& reader) override;
@@ -50,6 +54,10 @@ class WeightPrefetcher final : public WeightFeed {
   Link& link() { return link_; }
   StepTraffic step_traffic(int stage) const;  // of one stage: what filling its slot moves
   StepTraffic step_traffic() const;           // of all
+  // Between steps: waits for what is being filled ahead, of which ahead() are the bytes. Then
+  // traffic() is what has moved, and has all of it.
+  void settle();
+  StepTraffic ahead() const;
 
  private:
   void set_views(const WeightPlan& plan);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deque>
 
+#include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/run_job.hpp"
 #include "runtime/base/error.hpp"
 
@@ -12,15 +13,6 @@ namespace {
 
 size_t rows_of(const BenchCase& bench) {
   return std::min(bench.requests.size(), size_t(kAgreementRows));
-}
-
-Request with_full_cache(Request request) {
-  for (policy::RowPlan& plan : request.plans)
-    plan = {{int32_t(request.prompt.size()) + request.max_new_tokens, 0, 0},
-            policy::Id::full,
-            plan.positions,
-            /*scored=*/false};
-  return request;
 }
 
 BatchShape side_by_side(const BenchCase& bench, size_t rows) {

@@ -1,6 +1,7 @@
 // What a policy changes: its choices beside the full cache's.
 #pragma once
 #include "runtime/apps/bench_cases.hpp"
+#include "runtime/apps/loaded_model.hpp"
 
 namespace hydrant {
 

@@ -1,27 +1,12 @@
 #include "runtime/apps/assemble.hpp"
 
-#include <chrono>
-
 #include "models/registry.hpp"
-#include "runtime/apps/progress.hpp"
 #include "runtime/backends/registry.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/model/shape.hpp"
 
 namespace hydrant {
 namespace {
-
-ModelWeights load(const Model& model, const WeightPlan& plan, Device& device, bool quiet,
-                  double& seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  Progress bar("loading", quiet);
-  ModelWeights weights = load_weights(
-      model.files.checkpoint, model.spec, plan, device,
-      [&](uint64_t done, uint64_t total) { bar.show(double(done) / double(total), ""); });
-  seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  return weights;
-}
 
 Model model_of(ModelFiles files) {
   Model model{std::move(files), {}, {}};
@@ -78,17 +63,6 @@ std::unique_ptr<Device> open_device(const RunConfig& config) {
 WeightPlan plan_weights(const Model& model, Device& device, const RunConfig& config) {
   return plan_weights(model.files.checkpoint, model.spec, model.sources, device.ops(),
                       config.compute_dtype == "f32");
-}
-
-LoadedModel::LoadedModel(const Model& model, Device& device, const RunConfig& config)
-    : model_(model),
-      device_(device),
-      plan_(plan_weights(model, device, config)),
-      weights_(load(model, plan_, device, config.quiet, load_seconds_)),
-      feed_(device.ops(), weights_) {}
-
-Generator LoadedModel::generator(BatchShape shape, DType kv_dtype) {
-  return Generator(device_, model_.spec, feed_, shape, kv_dtype);
 }
 
 BatchShape batch_shape(const BatchConfig& batch) {

@@ -1,4 +1,4 @@
-// From a configuration to something that runs: device, model files, tokenizer, weights, generator.
+// From a configuration to what a run is made of: device, model files, tokenizer, plan of weights.
 #pragma once
 #include <memory>
 #include <string>
@@ -7,9 +7,8 @@
 #include "runtime/apps/run_config.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/engine/generator.hpp"
-#include "runtime/engine/resident_feed.hpp"
-#include "runtime/model/load_weights.hpp"
 #include "runtime/model/model_files.hpp"
+#include "runtime/model/weight_plan.hpp"
 #include "runtime/text/tokenizer.hpp"
 
 namespace hydrant {
@@ -30,27 +29,6 @@ std::unique_ptr<text::Tokenizer> open_tokenizer(const ModelFiles& files);
 
 std::unique_ptr<Device> open_device(const RunConfig& config);
 WeightPlan plan_weights(const Model& model, Device& device, const RunConfig& config);
-
-// A model's weights on its device. The model and the device must outlive it.
-class LoadedModel {
- public:
-  LoadedModel(const Model& model, Device& device, const RunConfig& config);
-  LoadedModel(const LoadedModel&) = delete;
-  LoadedModel& operator=(const LoadedModel&) = delete;
-
-  Generator generator(BatchShape shape, DType kv_dtype);
-  const WeightPlan& plan() const { return plan_; }
-  size_t bytes() const { return weights_.bytes(); }
-  double load_seconds() const { return load_seconds_; }
-
- private:
-  const Model& model_;
-  Device& device_;
-  WeightPlan plan_;
-  double load_seconds_ = 0;
-  ModelWeights weights_;
-  ResidentWeights feed_;
-};
 
 BatchShape batch_shape(const BatchConfig& batch);
 

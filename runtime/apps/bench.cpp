@@ -11,6 +11,7 @@
 #include "runtime/apps/output.hpp"
 #include "runtime/apps/progress.hpp"
 #include "runtime/apps/run_job.hpp"
+#include "runtime/apps/traffic_meter.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/json.hpp"
 #include "runtime/base/log.hpp"
@@ -64,9 +65,9 @@ class Bench {
     for (const BenchCase& c : cases) {
       BenchResult& r = results_.emplace_back();
       r.bench = &c;
-      r.weights = loaded.bytes();
+      r.weights = loaded.weights().bytes;
       r.bandwidth = bandwidth;
-      r.decode_bytes = decode_bytes(c, model, loaded.plan(), kv_dtype_);
+      r.decode_bytes = decode_bytes(c, model, loaded.weights(), kv_dtype_);
     }
     free_tokens_.resize(cases.size());
   }
@@ -116,11 +117,15 @@ class Bench {
     listener.on_done = [&](size_t, Completion&& done) {
       if (done.finish == Finish::failed) error = done.error;
     };
+    TrafficMeter traffic(loaded_);
     const JobEnd end = run_job(generator, c.requests, listener);
     if (end.interrupted) return false;
     if (!error.empty()) fail(Fault::bad_input, "bench of {}: {}", c.policy, error);
     r.peak = std::max(r.peak, watch.highest());
-    if (counts) r.runs.push_back({end.figures.prefill_seconds, end.figures.decode_seconds});
+    if (counts) {
+      r.runs.push_back({end.figures.prefill_seconds, end.figures.decode_seconds});
+      r.traffic += traffic.end(end.figures.steps);
+    }
     free_tokens_[index] = std::move(tokens);
     return true;
   }
@@ -163,22 +168,31 @@ int run_bench(const RunConfig& config, const Sources& sources) {
   const auto tokenizer = open_tokenizer(model.files);
   const std::vector<BenchCase> cases = bench_cases(config, sources, model.spec, *tokenizer);
   const auto device = open_device(config);
-  LoadedModel loaded(model, *device, config);
+  MemoryNeed need;  // of the largest case
+  for (const BenchCase& c : cases) {
+    const MemoryNeed one = memory_need(model, *device, c.shape, cache_dtype(config), c.requests);
+    if (one.kv + one.workspace > need.kv + need.workspace) need = one;
+  }
+  RunPlan plan = fitting_plan(config, sources, model, *device, need);
+  const RunConfig effective = placed(config, plan);
+  LoadedModel loaded(model, *device, std::move(plan), config.quiet);
   log::info("{}; ready after {:.2f} s", machine_line(model, loaded, *device, cache_dtype(config)),
             loaded.load_seconds());
-  log::info("config {}", effective_config(config, Command::bench).dump());
+  log::info("{}", memory_line(loaded.plan()));
+  log::info("config {}", effective_config(effective, Command::bench).dump());
 
   Bench bench(config, model, loaded, cases, device->threads());
   const bool whole = bench.run();
   const auto rows =
-      bench.rows({loaded.plan().formats, std::string(name(cache_dtype(config))),
-                  loaded.plan().activations, std::string(device->isa()), device->threads()});
+      bench.rows({loaded.weights().formats, std::string(name(cache_dtype(config))),
+                  loaded.weights().activations, std::string(device->isa()), device->threads(),
+                  loaded.plan().offload.shares, config.memory.link});
   Output("").write(table_text(rows));
   if (!config.bench.json.empty()) {
     const OrderedJson doc{{"version", HYDRANT_VERSION},
                           {"model", config.model},
                           {"device", device->describe()},
-                          {"config", OrderedJson(effective_config(config, Command::bench))},
+                          {"config", OrderedJson(effective_config(effective, Command::bench))},
                           {"rows", rows}};
     write_file(config.bench.json,
                doc.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n");

@@ -36,6 +36,22 @@ void add_rate(OrderedJson& row, const std::string& name, const BenchResult& resu
   row[name + "_max"] = any ? OrderedJson(s.most) : OrderedJson();
 }
 
+// Where weights are and what a step moves, predicted beside measured.
+void add_traffic(OrderedJson& row, const Traffic& t, const BenchMachine& machine) {
+  const auto add = [&](const std::string& name, uint64_t measured, uint64_t predicted) {
+    const double steps = double(std::max<int64_t>(t.steps, 1));
+    row[name] = double(measured) / steps;
+    row["predicted_" + name] = double(predicted) / steps;
+  };
+  row["weights_on_device"] = machine.weights.device;
+  row["weights_on_host"] = machine.weights.host;
+  row["weights_on_disk"] = machine.weights.disk;
+  add("host_bytes_per_step", t.measured.from_host, t.predicted.from_host);
+  add("disk_bytes_per_step", t.measured.from_disk, t.predicted.from_disk);
+  add("file_bytes_per_step", t.measured.file, t.predicted.file);
+  row["link_bytes_per_second"] = machine.link ? OrderedJson(*machine.link) : OrderedJson();
+}
+
 std::string cell(const OrderedJson& value) {
   if (value.is_null()) return "";
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -83,6 +99,7 @@ OrderedJson json_row(const BenchResult& r, const BenchMachine& machine) {
       row["decode_bytes_per_second"].is_null()
           ? OrderedJson()
           : OrderedJson(row["decode_bytes_per_second"].get<double>() / r.bandwidth);
+  add_traffic(row, r.traffic, machine);
   const auto& a = r.agreement;
   const auto agreed = [&](auto value) { return a ? OrderedJson(value(*a)) : OrderedJson(); };
   row["agreement"] = agreed([](const Agreement& v) { return v.same; });

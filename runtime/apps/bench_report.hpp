@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "runtime/apps/agreement.hpp"
+#include "runtime/apps/traffic_meter.hpp"
 
 namespace hydrant {
 
@@ -21,6 +22,7 @@ struct BenchResult {
   size_t peak = 0, predicted_peak = 0;
   double decode_bytes = 0;  // weights and cache that one run's decode steps must read
   double bandwidth = 0;     // bytes per second that this machine can read
+  Traffic traffic;          // of the runs together
   std::optional<Agreement> agreement;
 };
 
@@ -28,6 +30,8 @@ struct BenchResult {
 struct BenchMachine {
   std::string weight_format, kv_dtype, activations, isa;
   int threads = 0;
+  Shares weights{};              // their homes
+  std::optional<uint64_t> link;  // the pace that copies to the device are held to
 };
 
 nlohmann::ordered_json json_row(const BenchResult& result, const BenchMachine& machine);

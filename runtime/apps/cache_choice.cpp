@@ -90,6 +90,15 @@ bool warn_of_few_sinks(const policy::Choice& choice, std::span<const Request> ro
   return false;
 }
 
+Request with_full_cache(Request request) {
+  for (policy::RowPlan& plan : request.plans)
+    plan = {{int32_t(request.prompt.size()) + request.max_new_tokens, 0, 0},
+            policy::Id::full,
+            plan.positions,
+            /*scored=*/false};
+  return request;
+}
+
 DType cache_dtype(const RunConfig& config) {
   if (config.cache.dtype != "auto") return dtype_named(config.cache.dtype).value();
   return config.compute_dtype == "f32" ? DType::f32 : DType::bf16;

@@ -19,6 +19,8 @@ void warn_of_sizes_set_aside(const CacheConfig& cache, const Sources& sources);
 // there is such a row.
 bool warn_of_few_sinks(const policy::Choice& choice, std::span<const Request> rows);
 
+Request with_full_cache(Request request);  // the same row, all of whose tokens stay
+
 // Of keys and values: what is given, else f32 for exact products and bf16 otherwise.
 DType cache_dtype(const RunConfig& config);
 

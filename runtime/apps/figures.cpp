@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <fstream>
 
+#include "runtime/apps/cache_choice.hpp"
+
 namespace hydrant {
 namespace {
 
@@ -60,12 +62,7 @@ std::string rate_text(double per_second) {
 
 size_t full_kv_bytes(const Generator& generator, std::span<const Request> requests,
                      const BatchShape& shape) {
-  Request full = longest(requests);
-  for (policy::RowPlan& plan : full.plans)
-    plan = {{int32_t(full.prompt.size()) + full.max_new_tokens, 0, 0},
-            policy::Id::full,
-            plan.positions,
-            /*scored=*/false};
+  const Request full = with_full_cache(longest(requests));
   const size_t rows =
       std::min(requests.size(), size_t(shape.rows_per_group) * size_t(shape.groups));
   return generator.need(std::vector<Request>(rows, full)).kv;
@@ -73,10 +70,11 @@ size_t full_kv_bytes(const Generator& generator, std::span<const Request> reques
 
 std::string machine_line(const Model& model, const LoadedModel& loaded, const Device& device,
                          DType kv_dtype) {
-  return fmt::format(
-      "{}, {} M parameters; weights {}, {}; activations {}; cache {}; {}", model.spec.family,
-      count_text((loaded.plan().parameters + 500'000) / 1'000'000), loaded.plan().formats,
-      bytes_text(loaded.bytes()), loaded.plan().activations, name(kv_dtype), device.describe());
+  return fmt::format("{}, {} M parameters; weights {}, {}; activations {}; cache {}; {}",
+                     model.spec.family,
+                     count_text((loaded.weights().parameters + 500'000) / 1'000'000),
+                     loaded.weights().formats, bytes_text(loaded.weights().bytes),
+                     loaded.weights().activations, name(kv_dtype), device.describe());
 }
 
 std::string cache_line(const RunConfig& config, std::span<const Request> requests) {
@@ -91,16 +89,16 @@ std::string cache_line(const RunConfig& config, std::span<const Request> request
                      requests.size() > 1 ? " (the longest row)" : "");
 }
 
-std::string figures_line(const RunFigures& f, int64_t rows, size_t full_kv) {
+std::string figures_line(const RunFigures& f, int64_t rows, size_t full_kv, const RunPlan& plan) {
   const int64_t decoded = std::max<int64_t>(f.generated_tokens - rows, 0);
   const double decode_rate = rate(decoded, f.decode_seconds);
   return fmt::format(
       "{} prompt + {} generated tokens; prefill {} tok/s, decode {} tok/s; KV {} ({:.1f} % of the "
-      "full cache's {}); peak memory {}",
+      "full cache's {}); peak memory {} (predicted: at most {})",
       count_text(f.prompt_tokens), count_text(f.generated_tokens),
       rate_text(rate(f.prompt_tokens, f.prefill_seconds)), rate_text(decode_rate),
       bytes_text(f.kv_bytes), full_kv > 0 ? 100.0 * double(f.kv_bytes) / double(full_kv) : 0.0,
-      bytes_text(full_kv), bytes_text(peak_memory()));
+      bytes_text(full_kv), bytes_text(peak_memory()), bytes_text(plan.peak()));
 }
 
 }  // namespace hydrant

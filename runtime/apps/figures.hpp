@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/apps/assemble.hpp"
+#include "runtime/apps/loaded_model.hpp"
 
 namespace hydrant {
 
@@ -29,6 +29,7 @@ std::string machine_line(const Model& model, const LoadedModel& loaded, const De
 std::string cache_line(const RunConfig& config, std::span<const Request> requests);
 // "512 prompt + 508 generated tokens; prefill 1,590 tok/s, ...; KV 4.5 of 22.5 MiB; peak memory
 // ..." `rows` gave their first token in prefill.
-std::string figures_line(const RunFigures& figures, int64_t rows, size_t full_kv);
+std::string figures_line(const RunFigures& figures, int64_t rows, size_t full_kv,
+                         const RunPlan& plan);
 
 }  // namespace hydrant

@@ -12,6 +12,7 @@
 #include "runtime/apps/row_text.hpp"
 #include "runtime/apps/rows.hpp"
 #include "runtime/apps/run_job.hpp"
+#include "runtime/apps/traffic_meter.hpp"
 #include "runtime/base/json.hpp"
 #include "runtime/base/log.hpp"
 
@@ -117,12 +118,12 @@ class Writer {
   size_t done_ = 0, tokens_ = 0, failed_ = 0;
 };
 
-// What can be said before the weights are there.
 void report_start(const RunConfig& config, const Model& model, const LoadedModel& loaded,
                   const Device& device, const Job& job) {
   log::info("{}; {}", config.chat ? "chat template" : "raw text",
             machine_line(model, loaded, device, cache_dtype(config)));
   log::info("{}; ready after {:.2f} s", cache_line(config, job.requests), loaded.load_seconds());
+  log::info("{}", memory_line(loaded.plan()));
   log::info("config {}", effective_config(config, Command::generate).dump());
 }
 
@@ -136,25 +137,32 @@ int run_generate(const RunConfig& config, const Sources& sources) {
   Job job = generate_job(maker, sources);
   if (config.resume) leave_out_finished(job, config, sources, Command::generate);
 
-  Writer writer(config, *tokenizer, job);
   if (job.requests.empty()) {
+    Writer writer(config, *tokenizer, job);
     if (job.lines.empty()) log::warning("{}: no lines", config.prompts);
     writer.close();
     return writer.failed() > 0 ? 1 : 0;
   }
   const auto device = open_device(config);
-  LoadedModel loaded(model, *device, config);
   const BatchShape shape = batch_shape(config.batch);
-  Generator generator = loaded.generator(shape, cache_dtype(config));
-  report_start(config, model, loaded, *device, job);
+  const DType kv_dtype = cache_dtype(config);
+  RunPlan plan = fitting_plan(config, sources, model, *device,
+                              memory_need(model, *device, shape, kv_dtype, job.requests));
+  const RunConfig effective = placed(config, plan);
+  Writer writer(effective, *tokenizer, job);
+  LoadedModel loaded(model, *device, std::move(plan), config.quiet);
+  Generator generator = loaded.generator(shape, kv_dtype);
+  report_start(effective, model, loaded, *device, job);
 
+  TrafficMeter traffic(loaded);
   Listener listener;
   listener.on_token = [&](size_t row, const TokenChoice& t) { return writer.on_token(row, t); };
   listener.on_done = [&](size_t row, Completion&& c) { writer.on_done(row, std::move(c)); };
   const JobEnd end = run_job(generator, job.requests, listener);
   writer.close();
   log::info("{}", figures_line(end.figures, int64_t(job.requests.size()),
-                               full_kv_bytes(generator, job.requests, shape)));
+                               full_kv_bytes(generator, job.requests, shape), loaded.plan()));
+  traffic.report(end.figures.steps);
   if (end.interrupted) {
     log::warning("interrupted; {}", kept_after_interrupt(config));
     return kInterrupted;

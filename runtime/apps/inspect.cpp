@@ -95,12 +95,50 @@ OrderedJson machine(const Device& device) {
           {"off_by_default", std::move(off)}};
 }
 
+OrderedJson tier_json(const Tier& tier) {
+  OrderedJson items = OrderedJson::object();
+  for (const MemoryItem& item : tier.items) items[item.what] = item.bytes;
+  return {{"bytes", tier.bytes()},
+          {"cap", tier.cap ? OrderedJson(*tier.cap) : OrderedJson()},
+          {"items", std::move(items)}};
+}
+
 OrderedJson memory_json(const MemoryPlan& p) {
-  return {{"batch", p.batch},           {"prompt_len", p.prompt},
-          {"length", p.length},         {"budget_slots", p.slots},
-          {"weight_bytes", p.weights},  {"kv_bytes", p.kv},
-          {"full_kv_bytes", p.full_kv}, {"workspace_bytes", p.workspace},
-          {"process_bytes", p.process}, {"predicted_peak_bytes", p.peak()}};
+  const Shares& s = p.run.offload.shares;
+  return {{"batch", p.batch},
+          {"prompt_len", p.prompt},
+          {"length", p.length},
+          {"budget_slots", p.slots},
+          {"weight_bytes", p.run.weights.bytes},
+          {"kv_bytes", p.kv},
+          {"full_kv_bytes", p.full_kv},
+          {"workspace_bytes", p.workspace},
+          {"placement", {{"device", s.device}, {"host", s.host}, {"disk", s.disk}}},
+          {"device", tier_json(p.run.device)},
+          {"host", tier_json(p.run.host)},
+          {"process_bytes", p.run.process},
+          {"predicted_peak_bytes", p.run.peak()},
+          {"fits", p.misfit.empty()},
+          {"misfit", p.misfit.empty() ? OrderedJson() : OrderedJson(p.misfit)}};
+}
+
+std::string tier_text(const char* name, const Tier& tier) {
+  return fmt::format("  {:<12}{}{}\n", name, tier.text(),
+                     tier.cap ? fmt::format(" (may be {})", bytes_text(*tier.cap)) : "");
+}
+
+std::string memory_text(const MemoryPlan& plan, const RunConfig& config) {
+  const Shares& s = plan.run.offload.shares;
+  return fmt::format(
+             "memory        for {} rows of {} tokens ({} of them prompt), policy {} with {} slots "
+             "(KV of the full cache: {}):\n"
+             "  weights     {}: {} % on the device, {} % on the host, {} % in the model's files\n",
+             count_text(plan.batch), count_text(plan.length), count_text(plan.prompt),
+             config.cache.policy, count_text(plan.slots), bytes_text(plan.full_kv),
+             bytes_text(plan.run.weights.bytes), s.device, s.host, s.disk) +
+         tier_text("device", plan.run.device) + tier_text("host", plan.run.host) +
+         fmt::format("  {:<12}{}, with the program itself\n", "peak", bytes_text(plan.run.peak())) +
+         (plan.misfit.empty() ? "" : "  does not fit: " + plan.misfit + "\n");
 }
 
 std::string tokenizer_text(const OrderedJson& t) {
@@ -142,14 +180,7 @@ std::string text_of(const OrderedJson& doc, const MemoryPlan& plan, const RunCon
           fmt::format("; {} has {}, which is off by default", backend, path.get<std::string>());
   out += fmt::format("machine       {}: {}, {} threads{}\n", m["device"].get<std::string>(),
                      m["isa"].get<std::string>(), number(m["threads"]), usable);
-  out += fmt::format(
-      "memory        for {} rows of {} tokens ({} of them prompt), policy {} with {} slots:\n"
-      "  weights {}, KV {} (full cache: {}), workspace {}, program {}: peak {}\n",
-      count_text(plan.batch), count_text(plan.length), count_text(plan.prompt), config.cache.policy,
-      count_text(plan.slots), bytes_text(plan.weights), bytes_text(plan.kv),
-      bytes_text(plan.full_kv), bytes_text(plan.workspace), bytes_text(plan.process),
-      bytes_text(plan.peak()));
-  return out;
+  return out + memory_text(plan, config);
 }
 
 }  // namespace
@@ -157,7 +188,8 @@ std::string text_of(const OrderedJson& doc, const MemoryPlan& plan, const RunCon
 int run_inspect(const RunConfig& config, const Sources& sources) {
   const Model model = open_model_or_shape(config, sources);
   const auto device = open_device(config);
-  const WeightPlan weights = plan_weights(model, *device, config);
+  const MemoryPlan memory = plan_memory(config, sources, model, *device);
+  const WeightPlan& weights = memory.run.weights;
   OrderedJson doc{{"model", config.model},
                   {"architecture", architecture(model, weights)},
                   {"tokenizer", tokenizer_of(model)},
@@ -170,9 +202,8 @@ int run_inspect(const RunConfig& config, const Sources& sources) {
                     {"activations", weights.activations}}},
                   {"tensors", tensor_groups(model.files.checkpoint)},
                   {"machine", machine(*device)}};
-  const MemoryPlan memory = plan_memory(config, sources, model, *device, weights);
   doc["memory"] = memory_json(memory);
-  doc["config"] = effective_config(config, Command::inspect);
+  doc["config"] = effective_config(placed(config, memory.run), Command::inspect);
   Output("").write(config.inspect.json
                        ? doc.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n"
                        : text_of(doc, memory, config));

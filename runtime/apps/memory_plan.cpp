@@ -1,36 +1,10 @@
 #include "runtime/apps/memory_plan.hpp"
 
-#include <unistd.h>
-
-#include <fstream>
-
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/figures.hpp"
 #include "runtime/base/error.hpp"
 
 namespace hydrant {
-namespace {
-
-// The generator is asked for sizes only.
-class NoWeights final : public WeightFeed {
- public:
-  void prefetch(int) override {}
-  LayerWeights acquire(int, Stream&) override {
-    fail(Fault::internal, "weights were asked for while planning");
-  }
-  void look_up(Matrix, EmbedArgs, Stream&) override {}
-  void release(int, Stream&) override {}
-};
-
-}  // namespace
-
-size_t resident_memory() {
-  std::ifstream pages("/proc/self/statm");
-  size_t all = 0, resident = 0;
-  pages >> all >> resident;
-  return resident * size_t(::sysconf(_SC_PAGESIZE));
-}
-
 Request sized_request(const ModelSpec& spec, const policy::Choice& cache, int64_t prompt,
                       int64_t output) {
   Request request;
@@ -41,7 +15,7 @@ Request sized_request(const ModelSpec& spec, const policy::Choice& cache, int64_
 }
 
 MemoryPlan plan_memory(const RunConfig& config, const Sources& sources, const Model& model,
-                       Device& device, const WeightPlan& weights) {
+                       Device& device) {
   const InspectConfig& asked = config.inspect;
   MemoryPlan plan;
   plan.batch = asked.batch;
@@ -64,14 +38,15 @@ MemoryPlan plan_memory(const RunConfig& config, const Sources& sources, const Mo
   BatchShape shape = batch_shape(config.batch);
   shape.rows_per_group = asked.batch;
   shape.groups = 1;
-  NoWeights none;
-  const Generator generator(device, model.spec, none, shape, cache_dtype(config));
-  const MemoryNeed need = generator.need(rows);
-  plan.weights = weights.bytes;
+  const DType kv_dtype = cache_dtype(config);
+  const MemoryNeed need = memory_need(model, device, shape, kv_dtype, rows);
   plan.kv = need.kv;
   plan.workspace = need.workspace;
-  plan.full_kv = full_kv_bytes(generator, rows, shape);
-  plan.process = resident_memory();
+  const Request full = with_full_cache(rows.front());
+  plan.full_kv =
+      memory_need(model, device, shape, kv_dtype, std::vector<Request>(rows.size(), full)).kv;
+  plan.run = plan_run(config, model, device, need);
+  plan.misfit = misfit(plan.run, sources, model, device);
   return plan;
 }
 

@@ -7,7 +7,9 @@ namespace hydrant {
 
 class Progress {
  public:
-  Progress(std::string what, bool quiet);
+  // Nothing is drawn for as long as `patience`: short work needs no bar.
+  Progress(std::string what, bool quiet,
+           std::chrono::milliseconds patience = std::chrono::milliseconds(0));
   ~Progress();  // removes the bar
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -21,5 +23,8 @@ class Progress {
   bool visible_, drawn_ = false;
   Clock::time_point next_;
 };
+
+// "about 12 s left" of work of which this share has taken this long; "" while there is no telling.
+std::string time_left_text(double share, double seconds);
 
 }  // namespace hydrant

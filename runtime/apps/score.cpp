@@ -1,4 +1,6 @@
 #include <cmath>
+#include <memory>
+#include <optional>
 
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/command.hpp"
@@ -12,6 +14,7 @@
 #include "runtime/apps/resume.hpp"
 #include "runtime/apps/rows.hpp"
 #include "runtime/apps/run_job.hpp"
+#include "runtime/apps/traffic_meter.hpp"
 #include "runtime/base/json.hpp"
 #include "runtime/base/log.hpp"
 
@@ -41,38 +44,65 @@ OrderedJson score_row(const InputLine& line, const Request& request, const Compl
           {"is_greedy", greedy}};
 }
 
-// Loads the model and runs the rows; prints what every run prints.
-JobEnd run_scoring(const RunConfig& config, const Model& model,
-                   const std::vector<Request>& requests, Listener listener) {
-  const auto device = open_device(config);
-  LoadedModel loaded(model, *device, config);
-  const BatchShape shape = batch_shape(config.batch);
-  Generator generator = loaded.generator(shape, cache_dtype(config));
-  log::info("{}", machine_line(model, loaded, *device, cache_dtype(config)));
-  log::info("{}; ready after {:.2f} s", cache_line(config, requests), loaded.load_seconds());
-  log::info("config {}", effective_config(config, Command::score).dump());
+// The model's run over rows, once it is known that it can be; prints what every run prints.
+class Scoring {
+ public:
+  Scoring(const RunConfig& config, const Sources& sources, const Model& model,
+          const std::vector<Request>& requests)
+      : model_(model),
+        requests_(requests),
+        shape_(batch_shape(config.batch)),
+        kv_dtype_(cache_dtype(config)),
+        device_(open_device(config)),
+        plan_(fitting_plan(config, sources, model, *device_,
+                           memory_need(model, *device_, shape_, kv_dtype_, requests))),
+        config_(placed(config, plan_)) {}
 
-  Progress progress("scoring", config.quiet);
-  size_t judged = 0, all = 0;
-  for (const Request& request : requests) all += request.forced.size();
-  listener.on_token = [&](size_t, const TokenChoice&) {
-    progress.show(double(++judged) / double(all), fmt::format("{} of {} tokens", judged, all));
-    return true;
-  };
-  JobEnd end = run_job(generator, requests, std::move(listener));
-  log::info("{}", figures_line(end.figures, int64_t(requests.size()),
-                               full_kv_bytes(generator, requests, shape)));
-  if (end.interrupted)
-    log::warning("interrupted; {}", config.perplexity.empty()
-                                        ? kept_after_interrupt(config)
-                                        : "the text was not judged to its end");
-  return end;
-}
+  const RunConfig& config() const { return config_; }
+  // Once.
+  JobEnd run(Listener listener) {
+    LoadedModel loaded(model_, *device_, std::move(plan_), config_.quiet);
+    Generator generator = loaded.generator(shape_, kv_dtype_);
+    log::info("{}", machine_line(model_, loaded, *device_, kv_dtype_));
+    log::info("{}; ready after {:.2f} s", cache_line(config_, requests_), loaded.load_seconds());
+    log::info("{}", memory_line(loaded.plan()));
+    log::info("config {}", effective_config(config_, Command::score).dump());
+
+    Progress progress("scoring", config_.quiet);
+    size_t judged = 0, all = 0;
+    for (const Request& request : requests_) all += request.forced.size();
+    listener.on_token = [&](size_t, const TokenChoice&) {
+      progress.show(double(++judged) / double(all), fmt::format("{} of {} tokens", judged, all));
+      return true;
+    };
+    TrafficMeter traffic(loaded);
+    JobEnd end = run_job(generator, requests_, std::move(listener));
+    log::info("{}", figures_line(end.figures, int64_t(requests_.size()),
+                                 full_kv_bytes(generator, requests_, shape_), loaded.plan()));
+    traffic.report(end.figures.steps);
+    if (end.interrupted)
+      log::warning("interrupted; {}", config_.perplexity.empty()
+                                          ? kept_after_interrupt(config_)
+                                          : "the text was not judged to its end");
+    return end;
+  }
+
+ private:
+  const Model& model_;
+  const std::vector<Request>& requests_;
+  BatchShape shape_;
+  DType kv_dtype_;
+  std::unique_ptr<Device> device_;
+  RunPlan plan_;
+  RunConfig config_;
+};
 
 int score_pairs(const RunConfig& config, const Sources& sources, const Model& model,
                 const PromptMaker& maker) {
   Job job = score_job(read_input(config.input), maker);
   if (config.resume) leave_out_finished(job, config, sources, Command::score);
+  std::optional<Scoring> scoring;
+  if (!job.requests.empty()) scoring.emplace(config, sources, model, job.requests);
   Output out(config.output, config.overwrite);
   size_t failed = 0;
   const auto fail_row = [&](const InputLine& line, const std::string& error) {
@@ -83,7 +113,7 @@ int score_pairs(const RunConfig& config, const Sources& sources, const Model& mo
     if (!line.error.empty()) fail_row(line, line.error);
   if (job.lines.empty()) log::warning("{}: no lines", config.input);
 
-  const OrderedJson effective = row_config(config, Command::score);
+  const OrderedJson effective = row_config(scoring ? scoring->config() : config, Command::score);
   Listener listener;
   listener.on_done = [&](size_t row, Completion&& scored) {
     const InputLine& line = job.lines[job.line_of[row]];
@@ -93,8 +123,7 @@ int score_pairs(const RunConfig& config, const Sources& sources, const Model& mo
     json["config"] = effective;
     out.line(json.dump());
   };
-  const bool ended_early =
-      !job.requests.empty() && run_scoring(config, model, job.requests, listener).interrupted;
+  const bool ended_early = scoring && scoring->run(listener).interrupted;
   out.close();
   if (failed > 0) log::warning("{}", failure_line(job.lines, failed));
   return ended_early ? kInterrupted : failed > 0 ? 1 : 0;
@@ -105,6 +134,7 @@ int score_text(const RunConfig& config, const Sources& sources, const Model& mod
   const std::string text = read_input(config.perplexity);
   require_utf8(text, config.perplexity);
   const std::vector<Request> windows = perplexity_windows(text, maker, sources);
+  Scoring scoring(config, sources, model, windows);
   Output out(config.output, config.overwrite);
   double nll = 0;
   int64_t tokens = 0;
@@ -115,7 +145,7 @@ int score_text(const RunConfig& config, const Sources& sources, const Model& mod
     for (const TokenChoice& token : scored.tokens) nll -= double(token.logprob);
     tokens += int64_t(scored.tokens.size());
   };
-  if (run_scoring(config, model, windows, listener).interrupted) return kInterrupted;
+  if (scoring.run(listener).interrupted) return kInterrupted;
   if (!error.empty()) fail(Fault::bad_input, "{}: {}", config.perplexity, error);
   const double mean = nll / double(tokens);
   out.line(OrderedJson{{"file", config.perplexity},
@@ -123,7 +153,7 @@ int score_text(const RunConfig& config, const Sources& sources, const Model& mod
                        {"windows", windows.size()},
                        {"nll", mean},
                        {"perplexity", std::exp(mean)},
-                       {"config", OrderedJson(effective_config(config, Command::score))}}
+                       {"config", OrderedJson(effective_config(scoring.config(), Command::score))}}
                .dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
   out.close();
   log::info("{} tokens judged in {} windows: {:.4f} nats per token, perplexity {:.3f}",

@@ -105,6 +105,7 @@ void GenerationLoop::run_step(Batch& batch, const Listener& listener) {
                                               : pieces.decode / (pieces.decode + pieces.prefill);
   figures_.decode_seconds += seconds * decode;
   figures_.prefill_seconds += seconds * (1 - decode);
+  figures_.steps++;
   figures_.decode_steps += step_.decoded > 0;
 }
 

@@ -67,8 +67,8 @@ struct RunFigures {
   int64_t prompt_tokens = 0,
           generated_tokens = 0;  // generated: including the first, which prefill gives
   double prefill_seconds = 0, decode_seconds = 0;
-  int64_t decode_steps = 0;
-  size_t kv_bytes = 0;  // homes as allocated, wherever they are
+  int64_t steps = 0, decode_steps = 0;  // all of them; those in which some row decodes
+  size_t kv_bytes = 0;                  // homes as allocated, wherever they are
 };
 
 struct BatchShape {

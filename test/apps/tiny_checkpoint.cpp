@@ -3,6 +3,7 @@
 #include <random>
 #include <vector>
 
+#include "runtime/base/half.hpp"
 #include "runtime/base/json.hpp"
 #include "test/support/checkpoint_writer.hpp"
 
@@ -80,7 +81,15 @@ Json description() {
           {"torch_dtype", "float32"}};
 }
 
-std::vector<RawTensor> tensors() {
+RawTensor tensor_of(const std::string& type, const std::string& name, std::vector<int64_t> shape,
+                    const std::vector<float>& values) {
+  if (type == "F32") return f32_tensor(name, std::move(shape), values);
+  std::vector<uint16_t> halves;
+  for (const float v : values) halves.push_back(type == "F16" ? f32_to_f16(v) : f32_to_bf16(v));
+  return {name, type, std::move(shape), bytes_of(halves)};
+}
+
+std::vector<RawTensor> tensors(const std::string& type) {
   std::mt19937 random(7);
   std::normal_distribution<float> normal(0, 0.3f);
   std::vector<RawTensor> all;
@@ -89,7 +98,7 @@ std::vector<RawTensor> tensors() {
     for (const int64_t extent : shape) count *= extent;
     std::vector<float> values(static_cast<size_t>(count));
     for (float& v : values) v = shape.size() == 1 ? 1 + 0.1f * normal(random) : normal(random);
-    all.push_back(f32_tensor(name, std::move(shape), values));
+    all.push_back(tensor_of(type, name, std::move(shape), values));
   };
   add("model.embed_tokens.weight", {kVocab, kHidden});
   add("model.norm.weight", {kHidden});
@@ -110,10 +119,10 @@ std::vector<RawTensor> tensors() {
 
 }  // namespace
 
-void write_tiny_checkpoint(const TemporaryFolder& folder) {
+void write_tiny_checkpoint(const TemporaryFolder& folder, const std::string& type) {
   folder.write("config.json", description().dump());
   folder.write("tokenizer.json", tokenizer().dump());
-  folder.write("model.safetensors", safetensors_bytes(tensors()));
+  folder.write("model.safetensors", safetensors_bytes(tensors(type)));
 }
 
 }  // namespace hydrant::test

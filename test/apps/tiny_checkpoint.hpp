@@ -9,7 +9,7 @@ namespace hydrant::test {
 
 inline constexpr int kTinyPositions = 64;
 
-// Writes config.json, tokenizer.json and model.safetensors.
-void write_tiny_checkpoint(const TemporaryFolder& folder);
+// Writes config.json, tokenizer.json and model.safetensors, whose values are F32, F16 or BF16.
+void write_tiny_checkpoint(const TemporaryFolder& folder, const std::string& type = "F32");
 
 }  // namespace hydrant::test

@@ -10,7 +10,7 @@
 namespace hydrant::test {
 
 struct Tiny {
-  Tiny() { write_tiny_checkpoint(model); }
+  explicit Tiny(const std::string& type = "F32") { write_tiny_checkpoint(model, type); }
   TemporaryFolder model, work;
 
   // Six tokens after each line's prompt, end of text ignored.

@@ -1,0 +1,35 @@
+#include "runtime/apps/loaded_model.hpp"
+
+#include <chrono>
+
+#include "runtime/apps/progress.hpp"
+
+namespace hydrant {
+
+LoadedModel::LoadedModel(const Model& model, Device& device, RunPlan plan, bool quiet)
+    : model_(model), device_(device), plan_(std::move(plan)) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  Progress bar("loading", quiet, std::chrono::seconds(1));
+  const LoadProgress progress = [&](uint64_t done, uint64_t total) {
+    const double share = total > 0 ? double(done) / double(total) : 1;
+    bar.show(share, time_left_text(share, seconds()));
+  };
+  const Checkpoint& file = model.files.checkpoint;
+  if (plan_.offloads()) {
+    streamed_ = std::make_unique<WeightPrefetcher>(file, model.spec, plan_.weights, device,
+                                                   plan_.offload, progress);
+  } else {
+    resident_.emplace(load_weights(file, model.spec, plan_.weights, device, progress));
+    resident_feed_ = std::make_unique<ResidentWeights>(device.ops(), *resident_);
+  }
+  load_seconds_ = seconds();
+}
+
+Generator LoadedModel::generator(BatchShape shape, DType kv_dtype) {
+  WeightFeed& feed = streamed_ ? static_cast<WeightFeed&>(*streamed_) : *resident_feed_;
+  return Generator(device_, model_.spec, feed, shape, kv_dtype);
+}
+
+}  // namespace hydrant

@@ -1,0 +1,218 @@
+#include "runtime/apps/run_plan.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "offload/weight_prefetcher.hpp"
+#include "runtime/apps/figures.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/log.hpp"
+
+namespace hydrant {
+namespace {
+
+// The generator is asked for sizes only.
+class NoWeights final : public WeightFeed {
+ public:
+  void prefetch(int) override {}
+  LayerWeights acquire(int, Stream&) override {
+    fail(Fault::internal, "weights were asked for while planning");
+  }
+  void look_up(Matrix, EmbedArgs, Stream&) override {}
+  void release(int, Stream&) override {}
+};
+
+WeightOffload options_of(const RunConfig& config) {
+  WeightOffload options;
+  options.shares = config.placement.weights;
+  options.slots = config.prefetch.weight_slots;
+  options.overlap = config.overlap;
+  options.disk_lanes = config.prefetch.disk_lanes;
+  options.link = double(config.memory.link.value_or(0));
+  return options;
+}
+
+OffloadMemory memory_of(const Model& model, const WeightPlan& weights, Device& device,
+                        const WeightOffload& options) {
+  return options.shares.device == 100 ? OffloadMemory{weights.bytes, 0, 0, 0}
+                                      : WeightPrefetcher::memory(model.files.checkpoint, model.spec,
+                                                                 weights, device.ops(), options);
+}
+
+// What device and host may take, whoever limits it.
+size_t room(const std::optional<uint64_t>& cap, size_t available) {
+  return cap ? std::min<size_t>(*cap, available) : available;
+}
+
+size_t minus(size_t a, size_t b) { return a - std::min(a, b); }
+
+WeightOffload in_files(WeightOffload options) {
+  options.shares = {0, 0, 100};
+  return options;
+}
+
+// The largest whole percentage that fits beside `need`; the rest stays in the files: from there it
+// comes at the disk's pace, and host memory that could hold it is, here, device memory.
+Shares find_shares(const RunConfig& config, const Model& model, Device& device,
+                   const WeightPlan& weights, const WeightOffload& options, size_t need) {
+  const size_t available = minus(device.available(Memory::device), kProcessRoom);
+  if (weights.bytes + need <= room(config.memory.device, available)) return {};
+  WeightOffload tried = in_files(options);
+  const size_t staging = memory_of(model, weights, device, tried).on_host(),
+               left = minus(room(config.memory.device, minus(available, staging)), need);
+  for (int percent = 99; percent > 0; percent--) {
+    tried.shares = {double(percent), 0, double(100 - percent)};
+    if (WeightPrefetcher::device_memory(weights, model.spec, tried) <= left) return tried.shares;
+  }
+  return in_files(options).shares;
+}
+
+// One line for what was chosen, or for a choice that only costs time.
+void say_what_was_placed(const RunPlan& plan, const RunConfig& config, const Sources& sources,
+                         const Device& device) {
+  if (!plan.offloads()) return;
+  const Shares& shares = plan.offload.shares;
+  const std::string key =
+      sources.name(sources.given("placement.weights") ? "placement.weights" : "placement");
+  if (config.placement.automatic) {
+    log::info(
+        "{} auto: {} % of the weights are on the device, the others are read from the model's "
+        "files in each step",
+        key, shares.device);
+    return;
+  }
+  const size_t available = device.available(Memory::device),
+               limit = room(config.memory.device, available);
+  if (plan.resident_device <= limit)
+    log::warning("{}: all would fit on the device ({} of {}): what is elsewhere only costs time",
+                 key, bytes_text(plan.resident_device), bytes_text(limit));
+  else if (shares.host > 0 && device.is_host())
+    log::info(
+        "{}: host memory is the {} device's own: weights are copied from memory to memory, as "
+        "tests and comparisons want it",
+        key, device.name());
+}
+
+Tier tier(const char* key, std::optional<uint64_t> cap, std::vector<MemoryItem> items) {
+  std::erase_if(items, [](const MemoryItem& item) { return item.bytes == 0; });
+  return {key, cap, std::move(items)};
+}
+
+// `in_files`: what would do with all weights left in the model's files.
+std::string least_text(const Tier& tier, size_t in_files) {
+  return in_files < tier.bytes()
+             ? fmt::format("; with all weights left in the files {} would do", bytes_text(in_files))
+             : "; less will not do";
+}
+
+std::string over_cap(const Tier& tier, const Sources& sources, size_t in_files) {
+  if (!tier.cap || tier.bytes() <= *tier.cap) return "";
+  return fmt::format("{}: {} are not enough: this run needs {}{}", sources.name(tier.key),
+                     bytes_text(*tier.cap), tier.text(), least_text(tier, in_files));
+}
+
+std::string over_available(const Tier& tier, size_t available, const char* whose, size_t in_files) {
+  if (tier.bytes() <= available) return "";
+  return fmt::format("{} has {} of memory free: this run needs {}{}", whose, bytes_text(available),
+                     tier.text(), least_text(tier, in_files));
+}
+
+}  // namespace
+
+size_t Tier::bytes() const {
+  size_t sum = 0;
+  for (const MemoryItem& item : items) sum += item.bytes;
+  return sum;
+}
+
+std::string Tier::text() const {
+  std::vector<MemoryItem> largest = items;
+  std::stable_sort(largest.begin(), largest.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  std::string text = bytes_text(bytes());
+  for (size_t i = 0; i < largest.size(); i++)
+    text +=
+        fmt::format("{}{} {}", i == 0 ? ": " : ", ", largest[i].what, bytes_text(largest[i].bytes));
+  return text;
+}
+
+size_t resident_memory() {
+  std::ifstream pages("/proc/self/statm");
+  size_t all = 0, resident = 0;
+  pages >> all >> resident;
+  return resident * size_t(::sysconf(_SC_PAGESIZE));
+}
+
+MemoryNeed memory_need(const Model& model, Device& device, const BatchShape& shape, DType kv_dtype,
+                       std::span<const Request> rows) {
+  NoWeights none;
+  return Generator(device, model.spec, none, shape, kv_dtype).need(rows);
+}
+
+RunPlan plan_run(const RunConfig& config, const Model& model, Device& device,
+                 const MemoryNeed& need) {
+  RunPlan plan;
+  plan.weights = plan_weights(model, device, config);
+  plan.offload = options_of(config);
+  plan.resident_device = plan.weights.bytes + need.kv + need.workspace;
+  plan.process = resident_memory() + kProcessRoom;
+  if (config.placement.automatic)
+    plan.offload.shares =
+        find_shares(config, model, device, plan.weights, plan.offload, need.kv + need.workspace);
+
+  const OffloadMemory weights = memory_of(model, plan.weights, device, plan.offload);
+  plan.device = tier("memory.device", config.memory.device,
+                     {{"weights", weights.device_homes},
+                      {"room for weights that pass through", weights.ring},
+                      {"KV cache", need.kv},
+                      {"working memory", need.workspace}});
+  plan.host = tier("memory.host", config.memory.host,
+                   {{"weights", weights.host_homes}, {"buffers for reading", weights.staging}});
+  return plan;
+}
+
+std::string misfit(const RunPlan& plan, const Sources& sources, const Model& model,
+                   Device& device) {
+  const OffloadMemory now = memory_of(model, plan.weights, device, plan.offload),
+                      files = memory_of(model, plan.weights, device, in_files(plan.offload));
+  const size_t on_device = plan.device.bytes() - now.on_device() + files.on_device(),
+               on_host = plan.host.bytes() - now.on_host() + files.on_host();
+  std::string why = over_cap(plan.device, sources, on_device);
+  if (why.empty()) why = over_cap(plan.host, sources, on_host);
+  if (!why.empty()) return why;
+  if (!device.is_host()) {
+    why = over_available(plan.device, device.available(Memory::device), "the device", on_device);
+    if (!why.empty()) return why;
+    return over_available(plan.host, device.available(Memory::pinned), "the system", on_host);
+  }
+  Tier both = plan.device;
+  both.items.insert(both.items.end(), plan.host.items.begin(), plan.host.items.end());
+  return over_available(both, device.available(Memory::device), "the system", on_device + on_host);
+}
+
+RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
+                     Device& device, const MemoryNeed& need) {
+  RunPlan plan = plan_run(config, model, device, need);
+  const std::string why = misfit(plan, sources, model, device);
+  if (!why.empty()) fail(Fault::out_of_memory, "{}", why);
+  say_what_was_placed(plan, config, sources, device);
+  return plan;
+}
+
+std::string memory_line(const RunPlan& plan) {
+  const auto of = [](const Tier& t) {
+    return t.text() + (t.cap ? fmt::format(" (may be {})", bytes_text(*t.cap)) : "");
+  };
+  return fmt::format("memory: device {}; host {}; with the process at most {}", of(plan.device),
+                     of(plan.host), bytes_text(plan.peak()));
+}
+
+RunConfig placed(RunConfig config, const RunPlan& plan) {
+  config.placement.automatic = false;
+  config.placement.weights = plan.offload.shares;
+  return config;
+}
+
+}  // namespace hydrant

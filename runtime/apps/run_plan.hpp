@@ -1,0 +1,70 @@
+// Where a run's memory goes, tier by tier, before anything is loaded.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "offload/weight_offload.hpp"
+#include "runtime/apps/assemble.hpp"
+
+namespace hydrant {
+
+struct MemoryItem {
+  std::string what;
+  size_t bytes = 0;
+};
+
+struct Tier {
+  const char* key = "";  // "memory.device"
+  std::optional<uint64_t> cap;
+  std::vector<MemoryItem> items;  // none of them empty
+
+  size_t bytes() const;
+  std::string text() const;  // "80.0 MiB: weights 50.0 MiB, KV cache 30.0 MiB", the largest first
+};
+
+// The rest of a process: the program, the tokenizer and the model's description are resident when
+// the run is planned, and this is for what comes later: the stacks of its threads, a few MiB for
+// each of them while weights are loaded, the rows' results.
+inline constexpr size_t kProcessRoom = size_t{64} << 20;
+
+struct RunPlan {
+  WeightPlan weights;
+  WeightOffload offload;  // with the shares that hold
+  Tier device, host;
+  size_t resident_device = 0;  // what the device would hold with everything there
+  size_t process = 0;          // resident when planned, and kProcessRoom
+
+  bool offloads() const { return offload.shares.device != 100; }
+  size_t peak() const { return device.bytes() + host.bytes() + process; }  // at most
+};
+
+// By the configuration's placement; "auto" keeps as large a share of the weights on the device as
+// has room there and leaves the rest in the model's files. It may be a plan that does not fit.
+RunPlan plan_run(const RunConfig& config, const Model& model, Device& device,
+                 const MemoryNeed& need);
+
+// Why it does not fit, "" when it does: the cap, or what the system has, that is less than a tier
+// takes; the tier's parts, the largest first; the least that would do.
+std::string misfit(const RunPlan& plan, const Sources& sources, const Model& model, Device& device);
+
+// A plan that fits; throws out_of_memory when there is none. Says what "auto" has chosen, and warns
+// of a placement that only costs time.
+RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
+                     Device& device, const MemoryNeed& need);
+
+// The configuration with the placement that was found.
+RunConfig placed(RunConfig config, const RunPlan& plan);
+
+// Of the rows together, in memory that they share.
+MemoryNeed memory_need(const Model& model, Device& device, const BatchShape& shape, DType kv_dtype,
+                       std::span<const Request> rows);
+
+// "memory: device 152.1 MiB of 200.0 MiB: weights 138.2 MiB, ...; host ...; at most 216.4 MiB with
+// the process itself"
+std::string memory_line(const RunPlan& plan);
+
+size_t resident_memory();  // of the process, now
+
+}  // namespace hydrant

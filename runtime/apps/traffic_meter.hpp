@@ -1,0 +1,35 @@
+// Bytes that a run moves, beside those that were to be expected.
+#pragma once
+#include "runtime/apps/loaded_model.hpp"
+
+namespace hydrant {
+
+struct Traffic {
+  int64_t steps = 0;
+  StepTraffic predicted, measured;  // of all steps
+  uint64_t rows = 0;                // of tables, looked up in the file
+
+  Traffic& operator+=(const Traffic& other);
+};
+
+// Measures from its beginning. What is read ahead of the next step is taken out, so that a step's
+// bytes are the step's.
+class TrafficMeter {
+ public:
+  explicit TrafficMeter(LoadedModel& model);
+  Traffic end(int64_t steps);  // waits for what is being read ahead
+  void report(int64_t steps);  // the same, in a line for people; nothing where nothing moves
+
+ private:
+  struct Count {
+    StepTraffic moved;
+    uint64_t rows = 0;
+  };
+  Count count();
+
+  WeightPrefetcher* weights_;
+  double link_;
+  Count begin_;
+};
+
+}  // namespace hydrant
