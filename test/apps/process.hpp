@@ -29,7 +29,8 @@ struct Start {
   std::vector<std::string> arguments;
   std::string input;  // standard input
   Stdout out = Stdout::captured;
-  std::vector<std::string> environment;  // NAME=VALUE, beside our own
+  std::vector<std::string> environment{};  // NAME=VALUE, beside our own
+  uint64_t address_space = 0;              // bytes, as ulimit -v; 0: no limit
 };
 
 // A running process; waited for when it goes out of scope.

@@ -1,5 +1,8 @@
 #include "test/apps/tiny_checkpoint.hpp"
 
+#include <fmt/format.h>
+
+#include <filesystem>
 #include <random>
 #include <vector>
 
@@ -123,6 +126,40 @@ void write_tiny_checkpoint(const TemporaryFolder& folder, const std::string& typ
   folder.write("config.json", description().dump());
   folder.write("tokenizer.json", tokenizer().dump());
   folder.write("model.safetensors", safetensors_bytes(tensors(type)));
+}
+
+uint64_t write_large_checkpoint(const TemporaryFolder& folder, int layers) {
+  constexpr int kWide = 512, kWideFfn = 2048;
+  Json config = description();
+  config["hidden_size"] = kWide;
+  config["intermediate_size"] = kWideFfn;
+  config["num_hidden_layers"] = layers;
+  config["num_attention_heads"] = config["num_key_value_heads"] = 8;
+  uint64_t bytes = 0;
+  Json header = Json::object();
+  const auto add = [&](const std::string& name, std::vector<uint64_t> shape) {
+    const uint64_t begin = bytes;
+    bytes += 2 * shape.front() * (shape.size() > 1 ? shape[1] : 1);
+    header[name] = {{"dtype", "BF16"}, {"shape", shape}, {"data_offsets", {begin, bytes}}};
+  };
+  add("model.embed_tokens.weight", {kVocab, kWide});
+  add("model.norm.weight", {kWide});
+  for (int i = 0; i < layers; i++) {
+    const std::string l = fmt::format("model.layers.{}.", i);
+    add(l + "input_layernorm.weight", {kWide});
+    add(l + "post_attention_layernorm.weight", {kWide});
+    for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"})
+      add(l + "self_attn." + name + ".weight", {kWide, kWide});
+    for (const char* name : {"gate_proj", "up_proj"})
+      add(l + "mlp." + name + ".weight", {kWideFfn, kWide});
+    add(l + "mlp.down_proj.weight", {kWide, kWideFfn});
+  }
+  folder.write("config.json", config.dump());
+  folder.write("tokenizer.json", tokenizer().dump());
+  const std::string head = safetensors_bytes(header.dump(), "");
+  folder.write("model.safetensors", head);
+  std::filesystem::resize_file(folder.file("model.safetensors"), head.size() + bytes);
+  return bytes;
 }
 
 }  // namespace hydrant::test

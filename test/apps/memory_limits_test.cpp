@@ -1,0 +1,69 @@
+// Memory limits are kept: by the process as the system sees it, not only by the plan. Sanitizers
+// need memory of their own, so these are not for them.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <regex>
+
+#include "runtime/apps/run_plan.hpp"
+#include "test/apps/tiny_run.hpp"
+
+using namespace hydrant;
+using namespace hydrant::test;
+
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+// What a process maps beside its caps and kProcessRoom: libraries, and 8 MiB of stack for each
+// thread, of which it touches little.
+constexpr uint64_t kMapped = 128 * kMiB;
+
+// "peak memory 71.2 MiB (predicted: at most 120.0 MiB)"
+struct Peak {
+  double measured = 0, predicted = 0;
+};
+Peak peak_of(const Outcome& o) {
+  CAPTURE(o.err);
+  REQUIRE(o.code == 0);
+  std::smatch found;
+  REQUIRE(std::regex_search(
+      o.err, found,
+      std::regex("peak memory ([0-9.]+) MiB \\(predicted: at most ([0-9.]+) MiB\\)")));
+  return {std::stod(found[1]), std::stod(found[2])};
+}
+
+Outcome run(const TemporaryFolder& model, const std::string& device, const std::string& host,
+            uint64_t address_space, std::vector<std::string> more = {}) {
+  std::vector<std::string> words{"generate",   "--model",          model.path(), "--prompt",
+                                 "some words", "--max-new-tokens", "3",          "--memory-device",
+                                 device,       "--memory-host",    host,         "--threads",
+                                 "2",          "--ignore-eos"};
+  words.insert(words.end(), more.begin(), more.end());
+  Start start{words};
+  start.address_space = address_space;
+  return Process(start).wait();
+}
+
+}  // namespace
+
+TEST_CASE("memory limits: a model four times as large as its caps runs from its file") {
+  TemporaryFolder model;
+  const uint64_t bytes = write_large_checkpoint(model, 32);
+  const uint64_t caps = (32 + 16) * kMiB;
+  REQUIRE(bytes >= 4 * caps);
+  for (const bool overlap : {true, false}) {
+    const Peak peak = peak_of(run(model, "32MiB", "16MiB", caps + kProcessRoom + kMapped,
+                                  {overlap ? "--overlap" : "--no-overlap"}));
+    CHECK(peak.measured <= peak.predicted);
+    CHECK(peak.measured * double(kMiB) <= double(caps + kProcessRoom));
+    CHECK(peak.predicted * double(kMiB) <= double(caps + 2 * kProcessRoom));
+  }
+}
+
+TEST_CASE("memory limits: what the system lacks is asked for in words, before weights are read") {
+  TemporaryFolder model;
+  write_large_checkpoint(model, 32);
+  check_refused(run(model, "1GiB", "1GiB", kMapped + 64 * kMiB, {"--placement-weights", "100"}), 3,
+                "the system has ");
+  // auto takes what there is.
+  CHECK(run(model, "1GiB", "1GiB", kMapped + kProcessRoom + 64 * kMiB).code == 0);
+}
