@@ -38,7 +38,8 @@ Outcome run(const TemporaryFolder& model, const std::string& device, const std::
                                  device,       "--memory-host",    host,         "--threads",
                                  "2",          "--ignore-eos"};
   words.insert(words.end(), more.begin(), more.end());
-  Start start{words};
+  Start start;
+  start.arguments = words;
   start.address_space = address_space;
   return Process(start).wait();
 }

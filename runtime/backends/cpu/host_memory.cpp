@@ -55,26 +55,28 @@ size_t left_in_group(const std::string& folder) {
 struct ProcessSize {
   size_t mapped, resident;
 };
-ProcessSize process_size(const std::string& root) {
-  std::ifstream in(root + "/proc/self/statm");
+ProcessSize process_size() {
+  std::ifstream in("/proc/self/statm");
   size_t size = 0, resident = 0, shared = 0;
   in >> size >> resident >> shared;
   const auto page = size_t(sysconf(_SC_PAGESIZE));
   return {size * page, (resident - std::min(resident, shared)) * page};
 }
 
-// What `ulimit -v` leaves.
-size_t left_in_address_space(const std::string& root) {
+// What `ulimit -v` allows.
+size_t address_space() {
   struct rlimit limit {};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;
-  return limit.rlim_cur - std::min<size_t>(limit.rlim_cur, process_size(root).mapped);
+  const bool limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return limited ? limit.rlim_cur : kNoLimit;
 }
+
+size_t minus(size_t a, size_t b) { return a - std::min(a, b); }
 
 }  // namespace
 
 size_t available_memory(const std::string& root) {
   const size_t kib = number_after(root + "/proc/meminfo", "MemAvailable:", kNoLimit / 1024);
-  size_t available = std::min(kib * 1024, left_in_address_space(root));
+  size_t available = kib * 1024;
   // A limit may be set on any group above the process, seen from inside a container or outside.
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // "4:memory:/a/b" or "0::/a/b"
@@ -94,9 +96,9 @@ size_t available_memory(const std::string& root) {
 }
 
 size_t HostMemory::available() const {
-  const size_t promised = promised_->load(), resident = process_size("").resident;
-  const size_t unused = promised - std::min(promised, resident), all = available_memory();
-  return all - std::min(all, unused);
+  const ProcessSize process = process_size();
+  const size_t unused = minus(promised_->load(), process.resident);
+  return std::min(minus(available_memory(), unused), minus(address_space(), process.mapped));
 }
 
 Buffer HostMemory::allocate(Memory memory, size_t bytes, std::string_view what) {

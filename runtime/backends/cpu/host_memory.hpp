@@ -11,7 +11,7 @@
 namespace hydrant::cpu {
 
 // Bytes this process can still use: what the system has free or can free at once, cut by the limits
-// of its memory cgroups and of its address space. `root` stands before /proc and /sys.
+// of its memory cgroups. `root` stands before /proc and /sys.
 size_t available_memory(const std::string& root = "");
 
 // Maps memory whose pages are taken on first use. Large blocks lie on 2 MiB borders and ask for
@@ -21,7 +21,7 @@ class HostMemory {
   // Throws out_of_memory when the bytes, with those promised before and not yet used, cannot be
   // there. Buffers may outlive this object.
   Buffer allocate(Memory memory, size_t bytes, std::string_view what);
-  size_t available() const;  // beside what has been promised
+  size_t available() const;  // beside what has been promised, within the address space
 
  private:
   std::shared_ptr<std::atomic<size_t>> promised_ = std::make_shared<std::atomic<size_t>>(0);
