@@ -48,8 +48,9 @@ OffloadMemory measure(const WeightLayout& layout, const Checkpoint& file, const 
   OffloadMemory memory{layout.device_bytes, device.used() - layout.device_bytes, layout.host_bytes,
                        host.used() - layout.host_bytes};
   size_t reading = 0;
-  for (const StageLayout& stage : layout.stages)
-    reading = std::max(reading, DiskPanels::cost(file, ops, stage.disk).memory);
+  if (!file.files().empty())  // a shape alone has nothing that could be read
+    for (const StageLayout& stage : layout.stages)
+      reading = std::max(reading, DiskPanels::cost(file, ops, stage.disk).memory);
   memory.staging +=
       reading * size_t(std::max(1, disk_lanes_of(o))) + DiskRows::reader_bytes(layout);
   return memory;

@@ -124,7 +124,9 @@ TEST_CASE("what a run moves and takes is printed, predicted beside measured") {
 TEST_CASE("a plan that exceeds a cap by one byte is refused before anything is read or written") {
   const Tiny t;
   const Words shape{"--batch", "2", "--length", "20"};
-  const std::string out = t.work.write("out.jsonl", "what was there\n");
+  const std::string out = t.work.file("out.jsonl");
+  REQUIRE(t.generate(kLines, {"--output", out}).code == 0);
+  const std::string before = read_text(out);
   for (const char* shares : {"100", "30,30", "0,0,100"}) {
     const Json memory = inspected(t, shape + Words{"--placement-weights", shares});
     for (const char* tier : {"device", "host"}) {
@@ -147,7 +149,7 @@ TEST_CASE("a plan that exceeds a cap by one byte is refused before anything is r
   check_refused(o, 3, "--memory-device: 20.0 KiB are not enough: this run needs ");
   CHECK_THAT(o.err, Catch::Contains("KV cache ") && Catch::Contains("weights ") &&
                         Catch::Contains("with all weights left in the files "));
-  CHECK(read_text(out) == "what was there\n");
+  CHECK(read_text(out) == before);
   check_refused(t.generate(kLines, {"--memory-host", "1", "--placement-weights", "0,100"}), 3,
                 "--memory-host: 1 bytes are not enough: this run needs ");
 }
