@@ -7,8 +7,7 @@
 namespace hydrant {
 namespace {
 
-// A sleep ends late. What a copy was late by is taken off the next one's time, so that many small
-// copies have the link's rate and not less.
+// The most that is made up for.
 constexpr std::chrono::milliseconds kLate{1};
 
 }  // namespace
@@ -16,9 +15,16 @@ constexpr std::chrono::milliseconds kLate{1};
 Link::Clock::time_point Link::reserve(size_t bytes) {
   const std::chrono::duration<double> time(double(bytes) / rate_);
   const std::lock_guard lock(mutex_);
-  taken_until_ = std::max(taken_until_, Clock::now() - kLate) +
+  taken_until_ = std::max(taken_until_, Clock::now() - late_) +
                  std::chrono::duration_cast<Clock::duration>(time);
+  late_ = {};
   return taken_until_;
+}
+
+void Link::finish(Clock::time_point until) {
+  std::this_thread::sleep_until(until);
+  const std::lock_guard lock(mutex_);
+  late_ = std::clamp<Clock::duration>(Clock::now() - until, Clock::duration::zero(), kLate);
 }
 
 void Link::copy(Stream& lane, void* to, const void* from, size_t bytes) {
@@ -30,7 +36,7 @@ void Link::paced(Stream& lane, size_t bytes, const std::function<void()>& enqueu
   auto until = std::make_shared<Clock::time_point>();
   lane.fill(nullptr, 0, [this, until, bytes] { *until = reserve(bytes); });
   enqueue();
-  lane.fill(nullptr, 0, [until] { std::this_thread::sleep_until(*until); });
+  lane.fill(nullptr, 0, [this, until] { finish(*until); });
 }
 
 }  // namespace hydrant

@@ -22,10 +22,14 @@ class Link {
  private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point reserve(size_t bytes);
+  void finish(Clock::time_point until);
 
   double rate_;
   std::mutex mutex_;
   Clock::time_point taken_until_{};
+  // A sleep ends late: what the last one was late by is taken off the next copy's time, so that many
+  // small copies one behind another have the link's rate and not less.
+  Clock::duration late_{};
 };
 
 }  // namespace hydrant

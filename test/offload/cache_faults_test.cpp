@@ -153,6 +153,30 @@ TEST_CASE("a disk that does nothing any more costs its rows, and what is in memo
     }
 }
 
+TEST_CASE("a write that fails when its row is done costs nobody anything") {
+  const Watchdog watchdog;
+  Engine engine(tiny_model("llama", 5, 64));
+  std::vector<Request> rows = cache_job(engine.model.spec, 4, 12);
+  rows[0].max_new_tokens = 1;  // its prompt alone is stored, for nothing
+  rows[0].plans = plans_of(engine.model.spec, {}, rows[0].prompt.size(), 1);
+  const auto late_error = [](DiskRequest& r) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    stop(r, EIO, 0);
+  };
+  std::atomic<int> damaged = 0;
+  OffloadedCaches homes(*engine.device, {.shares = {0, 0, 100}}, nullptr,
+                        [&](const CacheOffload& o, uint64_t bytes) -> std::unique_ptr<DiskFile> {
+                          return std::make_unique<BadFile>(
+                              OffloadedCaches::open_spill_file(o, bytes),
+                              BadFile::Trouble{true, 1, 1, late_error}, damaged);
+                        });
+  const auto done = run_all(
+      Generator(*engine.device, engine.model.spec, engine.feed, {1, 1, 64, 64}, DType::f32, &homes),
+      rows);
+  CHECK(damaged == 1);
+  for (const Completion& c : done) CHECK(c.error == "");
+}
+
 TEST_CASE("a slow disk is waited for") {
   const Watchdog watchdog;
   Engine engine(tiny_model("neox", 5), 2);
@@ -212,10 +236,9 @@ TEST_CASE("caches that cannot be are refused before anything is taken") {
   CHECK_THAT(refused({.link = -1}), Contains("memory.link"));
   CHECK_THAT(refused({.shares = {50, 0, 0}}),
              Contains("placement.cache: device 50 + host 0 + disk 0 is 50 percent, must be 100"));
-  const Engine engine(tiny_model("llama", 5));
+  Engine engine(tiny_model("llama", 5));
   OffloadedCaches homes(device, {.shares = {0, 0, 100}, .folder = "/none/such"});
-  Generator generator(device, engine.model.spec, const_cast<ResidentWeights&>(engine.feed), kShape,
-                      DType::f32, &homes);
+  Generator generator(device, engine.model.spec, engine.feed, kShape, DType::f32, &homes);
   CHECK(refusal(Fault::io, [&] { generator.run(cache_job(engine.model.spec, 3, 1), {}); }) ==
         "memory.folder: /none/such: no file can be made there: No such file or directory");
 }

@@ -90,6 +90,23 @@ TEST_CASE("of a table in the file only the rows that are looked up are read") {
   CHECK(feed.traffic().rows == 6 * (3 + kSteps - 1));  // the last token is not fed
 }
 
+TEST_CASE("a link that waits between copies does not make up for it") {
+  using Clock = std::chrono::steady_clock;
+  const auto device = open_device("cpu", {1, ""});
+  const auto lane = device->make_stream("load_weights", false);
+  const std::vector<char> from(1000, 'x');
+  std::vector<char> to(from.size());
+  Link link(1e6);  // 1 ms a copy
+  const auto begin = Clock::now();
+  for (int i = 0; i < 50; i++) {
+    link.copy(*lane, to.data(), from.data(), from.size());
+    lane->fill(nullptr, 0, [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
+  }
+  lane->synchronize();
+  // 100 ms, less what sleeps were late by: that was time as well.
+  CHECK(Clock::now() - begin >= std::chrono::milliseconds(95));
+}
+
 TEST_CASE("a copy over a slow link takes its time at least") {
   using Clock = std::chrono::steady_clock;
   const auto device = open_device("cpu", {1, ""});
