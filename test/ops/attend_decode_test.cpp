@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "runtime/base/error.hpp"
-#include "test/ops/attend_cases.hpp"
+#include "test/ops/decode_step.hpp"
 
 using namespace hydrant;
 using namespace hydrant::cpu;
@@ -15,66 +15,11 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// A row that has `live` live slots in its step: nothing evicted yet.
-Segment segment_of(int32_t place, int32_t live, int32_t token) {
-  return {place, live - 1, 1, token};
-}
-policy::RowPlan roomy(int32_t slots, bool scored = true) {
-  policy::RowPlan plan;
-  plan.slots = {0, 0, slots - 1};
-  plan.scored = scored;
-  return plan;
-}
-
-struct Result {
-  std::vector<float> out, logits, lse;
-  size_t scratch_bytes = 0;
-};
-
-struct Step {
-  Home& home;
-  std::vector<policy::RowPlan> plans;
-  std::vector<Segment> segments;
-  std::vector<float> q;      // [t][heads][d]
-  std::vector<float> table;  // by rank
-  int32_t dims = 0;
-  float scale = 0.25f;
-
-  Result run(Isa isa, int threads) const {
-    const HeadShape shape = home.shape();
-    const auto t = int64_t(q.size()) / (shape.heads * shape.head_dim);
-    Result r;
-    r.out.assign(q.size(), -1);
-    r.logits.assign(size_t(t * shape.heads * home.slots()), 0);
-    r.lse.assign(size_t(t * shape.heads), -1);
-    AttendDecodeArgs args;
-    args.q = {q.data(), DType::f32, {t, shape.heads, shape.head_dim}};
-    args.shape = shape;
-    args.segments = segments;
-    args.cache = home.view(plans);
-    if (dims > 0)
-      args.ranks = {dims, {table.data(), DType::f32, {int64_t(table.size()) / dims, dims / 2, 2}}};
-    args.scale = scale;
-    args.out = {r.out.data(), DType::f32, {t, shape.heads, shape.head_dim}};
-    args.logits = {r.logits.data(), DType::f32, {t, shape.heads, home.slots()}};
-    args.lse = {r.lse.data(), DType::f32, {t, shape.heads}};
-    ThreadPool pool(threads);
-    AttendScratch scratch;
-    attend_decode(pool, isa, args, scratch);
-    r.scratch_bytes = scratch.bytes();
-    return r;
-  }
-  std::vector<double> query(const Segment& s, int32_t head) const {
-    const auto d = home.shape().head_dim;
-    const auto at = q.begin() + (s.token * home.shape().heads + head) * d;
-    return {at, at + d};
-  }
-};
-
 // Every output of one row of the step against double precision. `place_of` gives a slot's place
 // in the rotation; without one keys are taken as they are.
 template <class PlaceOf>
-void check_row(const Step& step, const Result& r, const Segment& s, const PlaceOf& place_of) {
+void check_row(const DecodeStep& step, const DecodeResult& r, const Segment& s,
+               const PlaceOf& place_of) {
   const HeadShape shape = step.home.shape();
   const int32_t live = step.plans[size_t(s.place)].slots.live_rows(s.first);
   for (int32_t head = 0; head < shape.heads; head++) {
@@ -113,7 +58,7 @@ void check_row(const Step& step, const Result& r, const Segment& s, const PlaceO
       REQUIRE(std::fabs(double(r.out[row * q.size() + i]) - a.out[i]) <= a.out_bound[i]);
   }
 }
-void check_row(const Step& step, const Result& r, const Segment& s) {
+void check_row(const DecodeStep& step, const DecodeResult& r, const Segment& s) {
   check_row(step, r, s, [](int32_t, int32_t slot) { return slot; });
 }
 
@@ -131,11 +76,11 @@ TEST_CASE("decode attention equals double precision for every shape, type and pa
         const HeadShape shape{group * 2, 2, d};
         const std::vector<int32_t> lengths{1, 2, 15, 16, 17, 33, 255, 257, 530};
         Home home(dtype, shape, 544, int32_t(lengths.size()));
-        Step step{home,
-                  {},
-                  {},
-                  normals(uint32_t(d * group), lengths.size() * size_t(shape.heads * d)),
-                  {}};
+        DecodeStep step{home,
+                        {},
+                        {},
+                        normals(uint32_t(d * group), lengths.size() * size_t(shape.heads * d)),
+                        {}};
         step.scale = 1 / std::sqrt(float(d));
         for (int32_t i = 0; i < int32_t(lengths.size()); i++) {
           home.put_random(uint32_t(i), i, lengths[size_t(i)]);
@@ -144,7 +89,7 @@ TEST_CASE("decode attention equals double precision for every shape, type and pa
         }
         for (const Isa isa : usable_isas()) {
           INFO(name(isa) << " " << name(dtype) << " d " << d << " group " << group);
-          const Result r = step.run(isa, 1);
+          const DecodeResult r = step.run(isa, 1);
           for (const Segment& s : step.segments) check_row(step, r, s);
         }
       }
@@ -154,7 +99,7 @@ TEST_CASE("groups larger than a register tile are cut") {
   const HeadShape shape{13, 1, 64};
   Home home(DType::bf16, shape, 48);
   home.put_random(1, 0, 40);
-  const Step step{home, {roomy(48)}, {segment_of(0, 40, 0)}, normals(2, 13 * 64), {}};
+  const DecodeStep step{home, {roomy(48)}, {segment_of(0, 40, 0)}, normals(2, 13 * 64), {}};
   for (const Isa isa : usable_isas()) check_row(step, step.run(isa, 1), step.segments[0]);
 }
 
@@ -164,13 +109,14 @@ TEST_CASE("a row's bits do not depend on batch, order, place, threads or the siz
   const size_t out_size = 6 * 64;
   for (const DType dtype : kKvTypes)
     for (const Isa isa : usable_isas()) {
-      std::vector<Result> alone;
+      std::vector<DecodeResult> alone;
       std::vector<std::vector<float>> queries;
       for (size_t i = 0; i < lengths.size(); i++) {
         Home home(dtype, shape, (lengths[i] + 15) / 16 * 16);
         home.put_random(uint32_t(i), 0, lengths[i]);
         queries.push_back(normals(uint32_t(100 + i), out_size));
-        const Step step{home, {roomy(lengths[i])}, {segment_of(0, lengths[i], 0)}, queries[i], {}};
+        const DecodeStep step{
+            home, {roomy(lengths[i])}, {segment_of(0, lengths[i], 0)}, queries[i], {}};
         alone.push_back(step.run(isa, 1));
       }
       const std::vector<std::vector<size_t>> orders{
@@ -178,7 +124,7 @@ TEST_CASE("a row's bits do not depend on batch, order, place, threads or the siz
       for (const auto& order : orders)
         for (const int threads : {1, 2, 3}) {
           Home home(dtype, shape, 1024, 6);
-          Step step{home, std::vector<policy::RowPlan>(6, roomy(1024)), {}, {}, {}};
+          DecodeStep step{home, std::vector<policy::RowPlan>(6, roomy(1024)), {}, {}, {}};
           for (size_t token = 0; token < order.size(); token++) {
             const size_t i = order[token];
             const auto place = int32_t(5 - token);
@@ -186,9 +132,9 @@ TEST_CASE("a row's bits do not depend on batch, order, place, threads or the siz
             step.segments.push_back(segment_of(place, lengths[i], int32_t(token)));
             step.q.insert(step.q.end(), queries[i].begin(), queries[i].end());
           }
-          const Result r = step.run(isa, threads);
+          const DecodeResult r = step.run(isa, threads);
           for (size_t token = 0; token < order.size(); token++) {
-            const Result& one = alone[order[token]];
+            const DecodeResult& one = alone[order[token]];
             INFO(name(isa) << " " << name(dtype) << " row " << order[token] << " threads "
                            << threads);
             REQUIRE(same_bits(row_of(r.out, int32_t(token), out_size), one.out));
@@ -214,17 +160,17 @@ TEST_CASE("decode attention has the same bits on every path") {
           home.put_random(uint32_t(d + group), 0, 277);
           home.positions.resize(288);
           std::iota(home.positions.begin(), home.positions.end(), 0);
-          const Step step{home,
-                          {roomy(288)},
-                          {segment_of(0, 277, 0)},
-                          normals(uint32_t(d * group), size_t(group * d)),
-                          dims > 0 ? rotary_table(288, dims) : std::vector<float>{},
-                          dims};
-          const Result first = step.run(usable_isas().front(), 1);
+          const DecodeStep step{home,
+                                {roomy(288)},
+                                {segment_of(0, 277, 0)},
+                                normals(uint32_t(d * group), size_t(group * d)),
+                                dims > 0 ? rotary_table(288, dims) : std::vector<float>{},
+                                dims};
+          const DecodeResult first = step.run(usable_isas().front(), 1);
           for (const Isa isa : usable_isas()) {
             INFO(name(isa) << " " << name(dtype) << " d " << d << " group " << group << " turned "
                            << dims);
-            const Result r = step.run(isa, 1);
+            const DecodeResult r = step.run(isa, 1);
             REQUIRE(same_bits(r.out, first.out));
             REQUIRE(same_bits(r.logits, first.logits));
             REQUIRE(same_bits(r.lse, first.lse));
@@ -238,7 +184,8 @@ TEST_CASE("cache positions: keys turn to their rank among the live slots of thei
   for (const DType dtype : kKvTypes)
     for (const int32_t dims : {64, 16}) {
       Home home(dtype, shape, 400, 3);
-      Step step{home, {}, {}, normals(3, size_t(3 * heads * d)), rotary_table(500, dims), dims};
+      DecodeStep step{home, {}, {}, normals(3, size_t(3 * heads * d)), rotary_table(500, dims),
+                      dims};
       // evicted long ago; still filling; without a recent window
       const policy::SlotLayout layouts[] = {{2, 100, 290}, {0, 20, 40}, {0, 37, 0}};
       const int32_t at[] = {5000, 33, 900};
@@ -275,12 +222,12 @@ TEST_CASE("cache positions: keys turn to their rank among the live slots of thei
       }
       for (const Isa isa : usable_isas()) {
         INFO(name(isa) << " " << name(dtype) << " dims " << dims);
-        const Result r = step.run(isa, 1);
+        const DecodeResult r = step.run(isa, 1);
         for (const Segment& s : step.segments)
           check_row(step, r, s, [&](int32_t kv_head, int32_t slot) {
             return ranks[size_t(s.place * 2 + kv_head)][size_t(slot)];
           });
-        const Result three = step.run(isa, 3);
+        const DecodeResult three = step.run(isa, 3);
         REQUIRE(same_bits(three.out, r.out));
         REQUIRE(same_bits(three.lse, r.lse));
       }
@@ -304,16 +251,16 @@ TEST_CASE("a NaN reaches the heads that see it and no others") {
         Home home(dtype, shape, 304, 2);
         home.put_random(1, 0, 300);
         home.put_random(2, 1, 299);
-        Step step{home,
-                  {roomy(304), roomy(304)},
-                  {segment_of(0, 300, 0), segment_of(1, 299, 1)},
-                  normals(3, 2 * out_size),
-                  {}};
-        const Result clean = step.run(isa, 2);
+        DecodeStep step{home,
+                        {roomy(304), roomy(304)},
+                        {segment_of(0, 300, 0), segment_of(1, 299, 1)},
+                        normals(3, 2 * out_size),
+                        {}};
+        const DecodeResult clean = step.run(isa, 2);
 
-        Step broken = step;  // query head 4 of the second row
+        DecodeStep broken = step;  // query head 4 of the second row
         broken.q[out_size + 4 * 24 + 5] = bad;
-        const Result r = broken.run(isa, 2);
+        const DecodeResult r = broken.run(isa, 2);
         for (size_t head = 0; head < 12; head++) {
           const bool hit = head == 10;
           CHECK(std::isnan(r.lse[head]) == hit);
@@ -325,7 +272,7 @@ TEST_CASE("a NaN reaches the heads that see it and no others") {
         key[3] = value[3] = bad;
         const std::vector<float> good(24, 0.5f);
         home.put(0, 1, 298, good.data(), value.data());
-        const Result with_value = step.run(isa, 2);
+        const DecodeResult with_value = step.run(isa, 2);
         CHECK(!std::isfinite(with_value.out[3 * 24 + 3]));
         CHECK(std::isfinite(with_value.out[3 * 24 + 4]));
         CHECK(std::isfinite(with_value.lse[3]));
@@ -339,16 +286,16 @@ TEST_CASE("logits of minus infinity weigh nothing, and a row of nothing else is 
   for (const Isa isa : usable_isas()) {
     Home home(DType::f32, shape, 528), without(DType::f32, shape, 528);
     std::vector<float> q(16, 1.0f), key(8, 0.5f), none(8, -kInf);
-    Step step{home, {roomy(528)}, {segment_of(0, 520, 0)}, q, {}};
+    DecodeStep step{home, {roomy(528)}, {segment_of(0, 520, 0)}, q, {}};
     const std::vector<float> value(8, 2.0f), lost(8, 7.0f);
     for (int32_t slot = 0; slot < 520; slot++)  // the whole first part and most of the others
       home.put(0, 0, slot, slot >= 500 ? key.data() : none.data(),
                slot >= 500 ? value.data() : lost.data());
-    const Result r = step.run(isa, 2);
+    const DecodeResult r = step.run(isa, 2);
     CHECK(r.out == std::vector<float>(16, 2.0f));
     CHECK(std::fabs(r.lse[0] - (1.0f + std::log(20.0f))) < 1e-5f);
     for (int32_t slot = 500; slot < 520; slot++) home.put(0, 0, slot, none.data(), value.data());
-    const Result nothing = step.run(isa, 2);
+    const DecodeResult nothing = step.run(isa, 2);
     CHECK(std::isnan(nothing.out[0]));
     CHECK(nothing.lse[0] == -kInf);
   }
@@ -363,9 +310,9 @@ TEST_CASE("logits of 1e10 give exact one-hot attention") {
         std::vector<float> key(8, slot == winner ? 1e5f : float(slot) * 300), value(8, float(slot));
         home.put(0, 0, slot, key.data(), value.data());
       }
-      Step step{home, {roomy(304)}, {segment_of(0, 300, 0)}, std::vector<float>(8, 1e5f), {}};
+      DecodeStep step{home, {roomy(304)}, {segment_of(0, 300, 0)}, std::vector<float>(8, 1e5f), {}};
       step.scale = 1;
-      const Result r = step.run(isa, 2);
+      const DecodeResult r = step.run(isa, 2);
       CHECK(r.out == std::vector<float>(8, float(winner)));
       CHECK(r.lse[0] == r.logits[size_t(winner)]);
       CHECK(std::fabs(r.lse[0] / 8e10f - 1) < 1e-6f);
@@ -376,11 +323,11 @@ TEST_CASE("decode takes exactly the scratch that was foretold for its largest st
   const HeadShape shape{6, 2, 64};
   Home home(DType::bf16, shape, 1024, 3);
   for (int32_t place = 0; place < 3; place++) home.put_random(1, place, 1000);
-  Step step{home,
-            std::vector<policy::RowPlan>(3, roomy(1024)),
-            {segment_of(0, 1000, 0), segment_of(1, 3, 1), segment_of(2, 600, 2)},
-            normals(1, 3 * 6 * 64),
-            {}};
+  DecodeStep step{home,
+                  std::vector<policy::RowPlan>(3, roomy(1024)),
+                  {segment_of(0, 1000, 0), segment_of(1, 3, 1), segment_of(2, 600, 2)},
+                  normals(1, 3 * 6 * 64),
+                  {}};
   CHECK(step.run(usable_isas().back(), 2).scratch_bytes ==
         attend_decode_bytes(shape, 3, 1024, -1, 2));
   step.plans[0].positions = policy::Positions::cache;
@@ -396,8 +343,8 @@ TEST_CASE("logits and lse may be missing") {
   const HeadShape shape{2, 2, 64};
   Home home(DType::bf16, shape, 32);
   home.put_random(1, 0, 20);
-  const Step step{home, {roomy(32)}, {segment_of(0, 20, 0)}, normals(1, 128), {}};
-  const Result r = step.run(usable_isas().back(), 1);
+  const DecodeStep step{home, {roomy(32)}, {segment_of(0, 20, 0)}, normals(1, 128), {}};
+  const DecodeResult r = step.run(usable_isas().back(), 1);
   std::vector<float> out(128);
   const std::vector<policy::RowPlan> plans{roomy(32)};
   AttendDecodeArgs args;

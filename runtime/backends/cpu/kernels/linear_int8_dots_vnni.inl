@@ -16,19 +16,37 @@ template <DType F, int R, class Add>
                      quad_codes<F, 2, up>(codes), quad_codes<F, 3, up>(codes),
                      quad_codes<F, 4, up>(codes), quad_codes<F, 5, up>(codes),
                      quad_codes<F, 6, up>(codes), quad_codes<F, 7, up>(codes)};
+  // Two rows side by side, as a row's eight steps wait for each other; four do not fit the
+  // registers.
+  constexpr int G = R % 2 == 0 ? 2 : 1;
 #pragma GCC unroll 16
-  for (int r = 0; r < R; r++) {
-    const auto quads = [&](Ints dot, int first, int last) {
+  for (int row = 0; row < R; row += G) {
+    const auto add_quads = [&](Ints(&dot)[G], int first, int last) {
 #pragma GCC unroll 8
-      for (int j = first; j < last; j++) dot = add_dot(dot, w[j], broadcast_quad(x.quad(r, j)));
-      return dot;
+      for (int j = first; j < last; j++)
+#pragma GCC unroll 2
+        for (int g = 0; g < G; g++)
+          dot[g] = add_dot(dot[g], w[j], broadcast_quad(x.quad(row + g, j)));
     };
+    Ints dot[G];
     if constexpr (F == DType::q6_k) {
-      const Ints high = broadcast_int(x.high_start(r)), low = broadcast_int(x.start(r)) - high;
-      add(r,
-          quads(low, 0, 4) * half_factor(head, b, 0) + quads(high, 4, 8) * half_factor(head, b, 1));
+      Ints high[G];
+#pragma GCC unroll 2
+      for (int g = 0; g < G; g++) {
+        high[g] = broadcast_int(x.high_start(row + g));
+        dot[g] = broadcast_int(x.start(row + g)) - high[g];
+      }
+      add_quads(dot, 0, 4);
+      add_quads(high, 4, 8);
+#pragma GCC unroll 2
+      for (int g = 0; g < G; g++)
+        dot[g] = dot[g] * half_factor(head, b, 0) + high[g] * half_factor(head, b, 1);
     } else {
-      add(r, quads(broadcast_int(kHasMinimum<F> ? 0 : x.start(r)), 0, 8));
+#pragma GCC unroll 2
+      for (int g = 0; g < G; g++) dot[g] = broadcast_int(kHasMinimum<F> ? 0 : x.start(row + g));
+      add_quads(dot, 0, 8);
     }
+#pragma GCC unroll 2
+    for (int g = 0; g < G; g++) add(row + g, dot[g]);
   }
 }
