@@ -1,6 +1,6 @@
 #include "runtime/backends/cpu/host_stream.hpp"
 
-#include <cstring>
+#include "runtime/backends/cpu/stream_copy.hpp"
 
 namespace hydrant::cpu {
 
@@ -41,7 +41,7 @@ HostStream::~HostStream() {
 
 void HostStream::copy(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
-  enqueue(bytes, [to, from](size_t count) { std::memcpy(to, from, count); });
+  enqueue(bytes, [to, from](size_t count) { stream_copy(to, from, count); });
 }
 
 void HostStream::fill(void*, size_t, std::function<void()> work) {
