@@ -27,8 +27,8 @@ class Link {
   double rate_;
   std::mutex mutex_;
   Clock::time_point taken_until_{};
-  // A sleep ends late: what the last one was late by is taken off the next copy's time, so that many
-  // small copies one behind another have the link's rate and not less.
+  // A sleep ends late: what the last one was late by is taken off the next copy's time, so that
+  // many small copies one behind another have the link's rate and not less.
   Clock::duration late_{};
 };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Acceptance cases under random placements of weights: the answers must not change.
+"""Acceptance cases under random placements: the answers must not change.
 
     check_placements.py --hydrant PATH --cases FOLDER [--count N] [--seed S] [--share P]
 
@@ -25,9 +25,16 @@ def shares(r):
 
 
 def configuration(r):
-    document = {"placement": {"weights": shares(r)}}
+    placement = {"weights": shares(r)}
     if r.random() < 0.7:
-        document["prefetch"] = {"weight_slots": r.choice([2, 2, 3, 5, 64]), "disk_lanes": r.randint(1, 4)}
+        placement["cache"] = shares(r)
+    if r.random() < 0.3:
+        placement["activations"] = {"host": 100}
+    document = {"placement": placement}
+    if r.random() < 0.5:
+        document["cache_compute"] = r.choice(["device", "host"])
+    if r.random() < 0.7:
+        document["prefetch"] = {"weight_slots": r.choice([2, 2, 3, 5, 64]), "cache_slots": r.choice([2, 3, 7]), "disk_lanes": r.randint(1, 4)}
     if r.random() < 0.4:
         document["overlap"] = False
     if r.random() < 0.3:

@@ -15,7 +15,7 @@ size_t rows_of(const BenchCase& bench) {
   return std::min(bench.requests.size(), size_t(kAgreementRows));
 }
 
-BatchShape side_by_side(const BenchCase& bench, size_t rows) {
+BatchShape shape_of(const BenchCase& bench, size_t rows) {
   BatchShape shape = bench.shape;
   shape.groups = 1;
   shape.rows_per_group = int32_t(rows);
@@ -76,6 +76,16 @@ class Pairs {
 
 }  // namespace
 
+SideBySide side_by_side(const BenchCase& bench) {
+  SideBySide both;
+  for (size_t r = 0; r < rows_of(bench); r++) {
+    both.requests.push_back(with_full_cache(bench.requests[r]));
+    both.requests.push_back(bench.requests[r]);
+  }
+  both.shape = shape_of(bench, both.requests.size());
+  return both;
+}
+
 Tokens full_tokens(LoadedModel& model, DType kv_dtype, const BenchCase& bench) {
   std::vector<Request> requests;
   for (size_t r = 0; r < rows_of(bench); r++)
@@ -86,21 +96,20 @@ Tokens full_tokens(LoadedModel& model, DType kv_dtype, const BenchCase& bench) {
     tokens[row].push_back(token.id);
     return true;
   };
-  Generator generator = model.generator(side_by_side(bench, requests.size()), kv_dtype);
+  Generator generator = model.generator(shape_of(bench, requests.size()), kv_dtype);
   run_job(generator, requests, listener);
   return tokens;
 }
 
 Agreement compare(LoadedModel& model, DType kv_dtype, const BenchCase& bench, const Tokens& full,
                   const Tokens& free) {
-  std::vector<Request> requests;
+  SideBySide both = side_by_side(bench);
   std::vector<int64_t> firsts;
   for (size_t r = 0; r < rows_of(bench); r++) {
-    Request forced = bench.requests[r];
-    forced.forced = full[r];
-    forced.max_new_tokens = int32_t(full[r].size());
-    requests.push_back(with_full_cache(forced));
-    requests.push_back(std::move(forced));
+    for (const size_t i : {2 * r, 2 * r + 1}) {
+      both.requests[i].forced = full[r];
+      both.requests[i].max_new_tokens = int32_t(full[r].size());
+    }
     firsts.push_back(
         std::mismatch(full[r].begin(), full[r].end(), free[r].begin(), free[r].end()).first -
         full[r].begin());
@@ -112,8 +121,8 @@ Agreement compare(LoadedModel& model, DType kv_dtype, const BenchCase& bench, co
   listener.on_done = [&](size_t, Completion&& done) {
     if (done.finish == Finish::failed) error = done.error;
   };
-  Generator generator = model.generator(side_by_side(bench, requests.size()), kv_dtype);
-  run_job(generator, requests, listener);
+  Generator generator = model.generator(both.shape, kv_dtype);
+  run_job(generator, both.requests, listener);
   if (!error.empty()) fail(Fault::bad_input, "agreement of {}: {}", bench.policy, error);
 
   std::sort(firsts.begin(), firsts.end());

@@ -23,6 +23,13 @@ using Tokens = std::vector<std::vector<int32_t>>;  // [row]
 Agreement compare(LoadedModel& model, DType kv_dtype, const BenchCase& bench, const Tokens& full,
                   const Tokens& free);
 
+// The rows of such a comparison, of which each stands there twice, and how they run.
+struct SideBySide {
+  BatchShape shape;
+  std::vector<Request> requests;
+};
+SideBySide side_by_side(const BenchCase& bench);
+
 // The tokens that the full cache chooses for the first rows of the case.
 Tokens full_tokens(LoadedModel& model, DType kv_dtype, const BenchCase& bench);
 

@@ -58,16 +58,18 @@ class PeakWatch {
 
 class Bench {
  public:
-  Bench(const RunConfig& config, const Model& model, LoadedModel& loaded,
-        const std::vector<BenchCase>& cases, int threads)
+  Bench(const RunConfig& config, const Model& model, Device& device, LoadedModel& loaded,
+        const std::vector<BenchCase>& cases)
       : config_(config), loaded_(loaded), kv_dtype_(cache_dtype(config)) {
-    const double bandwidth = memory_bandwidth(threads);
+    const double bandwidth = memory_bandwidth(device.threads());
     for (const BenchCase& c : cases) {
       BenchResult& r = results_.emplace_back();
       r.bench = &c;
       r.weights = loaded.weights().bytes;
       r.bandwidth = bandwidth;
       r.decode_bytes = decode_bytes(c, model, loaded.weights(), kv_dtype_);
+      r.cache_moves =
+          predicted_cache_moves(loaded, model.spec, device.ops(), c.shape, kv_dtype_, c.requests);
     }
     free_tokens_.resize(cases.size());
   }
@@ -101,12 +103,12 @@ class Bench {
     const BenchCase& c = *r.bench;
     Generator generator = loaded_.generator(c.shape, kv_dtype_);
     const MemoryNeed need = generator.need(c.requests);
-    r.kv = need.kv;
+    r.kv = need.all_kv();
     r.workspace = need.workspace;
     r.full_kv = full_kv_bytes(generator, c.requests, c.shape);
     Tokens tokens(c.requests.size());
     PeakWatch watch;
-    r.predicted_peak = resident_memory() + need.kv + need.workspace;
+    r.predicted_peak = resident_memory() + need.memory();
     Listener listener;
     std::string error;
     listener.on_token = [&](size_t row, const TokenChoice& token) {
@@ -168,10 +170,13 @@ int run_bench(const RunConfig& config, const Sources& sources) {
   const auto tokenizer = open_tokenizer(model.files);
   const std::vector<BenchCase> cases = bench_cases(config, sources, model.spec, *tokenizer);
   const auto device = open_device(config);
-  MemoryNeed need;  // of the largest case
+  RunNeed need;  // of the largest case
   for (const BenchCase& c : cases) {
-    const MemoryNeed one = memory_need(model, *device, c.shape, cache_dtype(config), c.requests);
-    if (one.kv + one.workspace > need.kv + need.workspace) need = one;
+    need = larger(need, run_need(config, model, *device, c.shape, c.requests));
+    if (config.bench.agreement) {
+      const SideBySide both = side_by_side(c);
+      need = larger(need, run_need(config, model, *device, both.shape, both.requests));
+    }
   }
   RunPlan plan = fitting_plan(config, sources, model, *device, need);
   const RunConfig effective = placed(config, plan);
@@ -181,12 +186,12 @@ int run_bench(const RunConfig& config, const Sources& sources) {
   log::info("{}", memory_line(loaded.plan()));
   log::info("config {}", effective_config(effective, Command::bench).dump());
 
-  Bench bench(config, model, loaded, cases, device->threads());
+  Bench bench(config, model, *device, loaded, cases);
   const bool whole = bench.run();
   const auto rows =
       bench.rows({loaded.weights().formats, std::string(name(cache_dtype(config))),
                   loaded.weights().activations, std::string(device->isa()), device->threads(),
-                  loaded.plan().offload.shares, config.memory.link});
+                  loaded.plan().offload.shares, loaded.plan().caches.shares, config.memory.link});
   Output("").write(table_text(rows));
   if (!config.bench.json.empty()) {
     const OrderedJson doc{{"version", HYDRANT_VERSION},

@@ -37,7 +37,8 @@ void add_rate(OrderedJson& row, const std::string& name, const BenchResult& resu
 }
 
 // Where weights are and what a step moves, predicted beside measured.
-void add_traffic(OrderedJson& row, const Traffic& t, const BenchMachine& machine) {
+void add_traffic(OrderedJson& row, const BenchResult& result, const BenchMachine& machine) {
+  const Traffic& t = result.traffic;
   const auto add = [&](const std::string& name, uint64_t measured, uint64_t predicted) {
     const double steps = double(std::max<int64_t>(t.steps, 1));
     row[name] = double(measured) / steps;
@@ -49,6 +50,15 @@ void add_traffic(OrderedJson& row, const Traffic& t, const BenchMachine& machine
   add("host_bytes_per_step", t.measured.from_host, t.predicted.from_host);
   add("disk_bytes_per_step", t.measured.from_disk, t.predicted.from_disk);
   add("file_bytes_per_step", t.measured.file, t.predicted.file);
+  const uint64_t runs = result.runs.size();
+  const CacheMoves &moved = t.caches, &said = result.cache_moves;
+  row["cache_on_device"] = machine.caches.device;
+  row["cache_on_host"] = machine.caches.host;
+  row["cache_on_disk"] = machine.caches.disk;
+  add("cache_to_device_bytes_per_step", moved.to_device, runs * said.to_device);
+  add("cache_to_host_bytes_per_step", moved.to_host, runs * said.to_host);
+  add("cache_read_bytes_per_step", moved.read, runs * said.read);
+  row["cache_written_bytes"] = moved.written;  // wear: of all repeats
   row["link_bytes_per_second"] = machine.link ? OrderedJson(*machine.link) : OrderedJson();
 }
 
@@ -99,7 +109,7 @@ OrderedJson json_row(const BenchResult& r, const BenchMachine& machine) {
       row["decode_bytes_per_second"].is_null()
           ? OrderedJson()
           : OrderedJson(row["decode_bytes_per_second"].get<double>() / r.bandwidth);
-  add_traffic(row, r.traffic, machine);
+  add_traffic(row, r, machine);
   const auto& a = r.agreement;
   const auto agreed = [&](auto value) { return a ? OrderedJson(value(*a)) : OrderedJson(); };
   row["agreement"] = agreed([](const Agreement& v) { return v.same; });

@@ -23,6 +23,7 @@ struct BenchResult {
   double decode_bytes = 0;  // weights and cache that one run's decode steps must read
   double bandwidth = 0;     // bytes per second that this machine can read
   Traffic traffic;          // of the runs together
+  CacheMoves cache_moves;   // predicted, of one
   std::optional<Agreement> agreement;
 };
 
@@ -30,7 +31,7 @@ struct BenchResult {
 struct BenchMachine {
   std::string weight_format, kv_dtype, activations, isa;
   int threads = 0;
-  Shares weights{};              // their homes
+  Shares weights{}, caches{};    // their homes
   std::optional<uint64_t> link;  // the pace that copies to the device are held to
 };
 

@@ -78,19 +78,18 @@ void check_cache(const RunConfig& config, const Sources& sources) {
 
 bool all_on_device(const Shares& shares) { return shares.device == 100; }
 
-void check_placement(const RunConfig& config, const Sources& sources, Command command) {
+void check_placement(const RunConfig& config, const Sources& sources) {
   const PlacementConfig& p = config.placement;
   for (const char* path : {"placement.weights", "placement.cache", "placement.activations"})
     if (is_flag(sources, "placement") && is_flag(sources, path))
       fail(Fault::bad_config, "{}: cannot stand beside {}", sources.name("placement"),
            sources.name(path));
-  const auto only_device = [&](const char* path, const Shares& shares, const char* what) {
-    if (!all_on_device(shares) && command != Command::validate)
-      fail(Fault::bad_config, "{}: must be device 100: {} stay on the device in this version",
-           sources.name(sources.given(path) ? path : "placement"), what);
-  };
-  only_device("placement.cache", p.cache, "caches");
-  only_device("placement.activations", p.activations, "activations");
+  const Shares& hidden = p.activations;
+  if (hidden.device != 100 && hidden.host != 100)
+    fail(Fault::bad_config,
+         "{}: must be all on the device or all on the host: they lie together, and not on disk",
+         sources.name(sources.given("placement.activations") ? "placement.activations"
+                                                             : "placement"));
   const auto unused = [&](std::initializer_list<const char*> paths, const char* why) {
     for (const char* path : paths)
       if (sources.given(path)) log::warning("{} has no effect {}", sources.name(path), why);
@@ -132,7 +131,7 @@ void check_whole_file(const RunConfig& config, const Sources& sources) {
 
 void check_config(const RunConfig& config, const Sources& sources, Command command) {
   check_device(config, sources, command);
-  check_placement(config, sources, command);
+  check_placement(config, sources);
   if (command == Command::validate) return check_whole_file(config, sources);
   check_resume(config, sources, command);
   warn_of_keys_of_other_commands(sources, command);

@@ -65,7 +65,7 @@ size_t full_kv_bytes(const Generator& generator, std::span<const Request> reques
   const Request full = with_full_cache(longest(requests));
   const size_t rows =
       std::min(requests.size(), size_t(shape.rows_per_group) * size_t(shape.groups));
-  return generator.need(std::vector<Request>(rows, full)).kv;
+  return generator.need(std::vector<Request>(rows, full)).all_kv();
 }
 
 std::string machine_line(const Model& model, const LoadedModel& loaded, const Device& device,

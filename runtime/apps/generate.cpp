@@ -147,7 +147,7 @@ int run_generate(const RunConfig& config, const Sources& sources) {
   const BatchShape shape = batch_shape(config.batch);
   const DType kv_dtype = cache_dtype(config);
   RunPlan plan = fitting_plan(config, sources, model, *device,
-                              memory_need(model, *device, shape, kv_dtype, job.requests));
+                              run_need(config, model, *device, shape, job.requests));
   const RunConfig effective = placed(config, plan);
   Writer writer(effective, *tokenizer, job);
   LoadedModel loaded(model, *device, std::move(plan), config.quiet);

@@ -116,6 +116,7 @@ OrderedJson memory_json(const MemoryPlan& p) {
           {"placement", {{"device", s.device}, {"host", s.host}, {"disk", s.disk}}},
           {"device", tier_json(p.run.device)},
           {"host", tier_json(p.run.host)},
+          {"disk", tier_json(p.run.disk)},
           {"process_bytes", p.run.process},
           {"predicted_peak_bytes", p.run.peak()},
           {"fits", p.misfit.empty()},
@@ -137,6 +138,7 @@ std::string memory_text(const MemoryPlan& plan, const RunConfig& config) {
              config.cache.policy, count_text(plan.slots), bytes_text(plan.full_kv),
              bytes_text(plan.run.weights.bytes), s.device, s.host, s.disk) +
          tier_text("device", plan.run.device) + tier_text("host", plan.run.host) +
+         tier_text("disk", plan.run.disk) +
          fmt::format("  {:<12}{}, with the program itself\n", "peak", bytes_text(plan.run.peak())) +
          (plan.misfit.empty() ? "" : "  does not fit: " + plan.misfit + "\n");
 }

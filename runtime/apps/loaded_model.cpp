@@ -17,19 +17,22 @@ LoadedModel::LoadedModel(const Model& model, Device& device, RunPlan plan, bool 
     bar.show(share, time_left_text(share, seconds()));
   };
   const Checkpoint& file = model.files.checkpoint;
-  if (plan_.offloads()) {
+  if (plan_.weights_move()) {
     streamed_ = std::make_unique<WeightPrefetcher>(file, model.spec, plan_.weights, device,
                                                    plan_.offload, progress);
   } else {
     resident_.emplace(load_weights(file, model.spec, plan_.weights, device, progress));
     resident_feed_ = std::make_unique<ResidentWeights>(device.ops(), *resident_);
   }
+  if (plan_.caches_move())
+    caches_ = std::make_unique<OffloadedCaches>(device, plan_.caches,
+                                                streamed_ ? &streamed_->link() : nullptr);
   load_seconds_ = seconds();
 }
 
 Generator LoadedModel::generator(BatchShape shape, DType kv_dtype) {
   WeightFeed& feed = streamed_ ? static_cast<WeightFeed&>(*streamed_) : *resident_feed_;
-  return Generator(device_, model_.spec, feed, shape, kv_dtype);
+  return Generator(device_, model_.spec, feed, shape, kv_dtype, caches_.get(), plan_.hidden_home);
 }
 
 }  // namespace hydrant

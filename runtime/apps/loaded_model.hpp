@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "offload/offloaded_caches.hpp"
 #include "offload/weight_prefetcher.hpp"
 #include "runtime/apps/run_plan.hpp"
 #include "runtime/engine/resident_feed.hpp"
@@ -22,7 +23,8 @@ class LoadedModel {
   const RunPlan& plan() const { return plan_; }
   const WeightPlan& weights() const { return plan_.weights; }
   double load_seconds() const { return load_seconds_; }
-  WeightPrefetcher* prefetcher() { return streamed_.get(); }  // null: nothing moves
+  WeightPrefetcher* prefetcher() { return streamed_.get(); }  // null: no weight moves
+  OffloadedCaches* caches() { return caches_.get(); }         // null: all are on the device
 
  private:
   const Model& model_;
@@ -33,6 +35,7 @@ class LoadedModel {
   std::optional<ModelWeights> resident_;
   std::unique_ptr<ResidentWeights> resident_feed_;
   std::unique_ptr<WeightPrefetcher> streamed_;
+  std::unique_ptr<OffloadedCaches> caches_;
 };
 
 }  // namespace hydrant

@@ -38,13 +38,11 @@ MemoryPlan plan_memory(const RunConfig& config, const Sources& sources, const Mo
   BatchShape shape = batch_shape(config.batch);
   shape.rows_per_group = asked.batch;
   shape.groups = 1;
-  const DType kv_dtype = cache_dtype(config);
-  const MemoryNeed need = memory_need(model, device, shape, kv_dtype, rows);
-  plan.kv = need.kv;
-  plan.workspace = need.workspace;
-  const Request full = with_full_cache(rows.front());
-  plan.full_kv =
-      memory_need(model, device, shape, kv_dtype, std::vector<Request>(rows.size(), full)).kv;
+  const RunNeed need = run_need(config, model, device, shape, rows);
+  plan.kv = need.placed.all_kv();
+  plan.workspace = need.placed.workspace;
+  const std::vector<Request> full(rows.size(), with_full_cache(rows.front()));
+  plan.full_kv = run_need(config, model, device, shape, full).placed.all_kv();
   plan.run = plan_run(config, model, device, need);
   plan.misfit = misfit(plan.run, sources, model, device);
   return plan;

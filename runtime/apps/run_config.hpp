@@ -23,7 +23,7 @@ struct CacheConfig {
 
 struct MemoryConfig {
   std::optional<uint64_t> device, host, disk;  // caps in bytes
-  std::string folder;                          // of what goes to disk; "": the system's
+  std::string folder;                          // of what goes to disk; "": /var/tmp
   std::optional<uint64_t> link;                // bytes a second from host to device
 };
 

@@ -3,9 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 
+#include "offload/offloaded_caches.hpp"
 #include "offload/weight_prefetcher.hpp"
+#include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/figures.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/log.hpp"
@@ -32,6 +36,22 @@ WeightOffload options_of(const RunConfig& config) {
   options.disk_lanes = config.prefetch.disk_lanes;
   options.link = double(config.memory.link.value_or(0));
   return options;
+}
+
+CacheOffload cache_options_of(const RunConfig& config) {
+  CacheOffload options;
+  options.shares = config.placement.cache;
+  options.slots = config.prefetch.cache_slots;
+  options.overlap = config.overlap;
+  if (config.cache_compute != "auto")
+    options.compute = config.cache_compute == "host" ? CacheCompute::host : CacheCompute::device;
+  options.link = double(config.memory.link.value_or(0));
+  if (!config.memory.folder.empty()) options.folder = config.memory.folder;
+  return options;
+}
+
+Memory hidden_home_of(const RunConfig& config) {
+  return config.placement.activations.device == 100 ? Memory::device : Memory::pinned;
 }
 
 OffloadMemory memory_of(const Model& model, const WeightPlan& weights, Device& device,
@@ -72,10 +92,11 @@ Shares find_shares(const RunConfig& config, const Model& model, Device& device,
 // One line for what was chosen, or for a choice that only costs time.
 void say_what_was_placed(const RunPlan& plan, const RunConfig& config, const Sources& sources,
                          const Device& device) {
-  if (!plan.offloads()) return;
+  if (plan.all_on_device()) return;
   const Shares& shares = plan.offload.shares;
-  const std::string key =
-      sources.name(sources.given("placement.weights") ? "placement.weights" : "placement");
+  std::string key = sources.name("placement");
+  for (const char* path : {"placement.weights", "placement.cache", "placement.activations"})
+    if (sources.given(path)) key = sources.name(path);
   if (config.placement.automatic) {
     log::info(
         "{} auto: {} % of the weights are on the device, the others are read from the model's "
@@ -85,9 +106,9 @@ void say_what_was_placed(const RunPlan& plan, const RunConfig& config, const Sou
   }
   const size_t available = device.available(Memory::device),
                limit = room(config.memory.device, available);
-  if (plan.resident_device <= limit)
+  if (plan.resident <= limit)
     log::warning("{}: all would fit on the device ({} of {}): what is elsewhere only costs time",
-                 key, bytes_text(plan.resident_device), bytes_text(limit));
+                 key, bytes_text(plan.resident), bytes_text(limit));
   else if (shares.host > 0 && device.is_host())
     log::info(
         "{}: host memory is the {} device's own: weights are copied from memory to memory, as "
@@ -111,6 +132,18 @@ std::string over_cap(const Tier& tier, const Sources& sources, size_t in_files) 
   if (!tier.cap || tier.bytes() <= *tier.cap) return "";
   return fmt::format("{}: {} are not enough: this run needs {}{}", sources.name(tier.key),
                      bytes_text(*tier.cap), tier.text(), least_text(tier, in_files));
+}
+
+std::string over_space(const RunPlan& plan, const Sources& sources) {
+  if (plan.disk.bytes() == 0) return "";
+  std::error_code error;
+  const auto space = std::filesystem::space(plan.caches.folder, error);
+  if (error)
+    return fmt::format("{}: {}: {}", sources.name("memory.folder"), plan.caches.folder,
+                       error.message());
+  if (plan.disk.bytes() <= space.available) return "";
+  return fmt::format("{}: {} has {} free, this run needs {}", sources.name("memory.folder"),
+                     plan.caches.folder, bytes_text(space.available), plan.disk.text());
 }
 
 std::string over_available(const Tier& tier, size_t available, const char* whose, size_t in_files) {
@@ -145,31 +178,59 @@ size_t resident_memory() {
   return resident * size_t(::sysconf(_SC_PAGESIZE));
 }
 
-MemoryNeed memory_need(const Model& model, Device& device, const BatchShape& shape, DType kv_dtype,
-                       std::span<const Request> rows) {
+RunNeed run_need(const RunConfig& config, const Model& model, Device& device,
+                 const BatchShape& shape, std::span<const Request> rows) {
   NoWeights none;
-  return Generator(device, model.spec, none, shape, kv_dtype).need(rows);
+  const DType kv_dtype = cache_dtype(config);
+  OffloadedCaches caches(device, cache_options_of(config));
+  const bool move = config.placement.cache.device != 100;
+  const MemoryNeed placed = Generator(device, model.spec, none, shape, kv_dtype,
+                                      move ? &caches : nullptr, hidden_home_of(config))
+                                .need(rows),
+                   resident = Generator(device, model.spec, none, shape, kv_dtype).need(rows);
+  return {placed, resident.kv + resident.workspace};
 }
 
-RunPlan plan_run(const RunConfig& config, const Model& model, Device& device,
-                 const MemoryNeed& need) {
+RunNeed larger(const RunNeed& a, const RunNeed& b) {
+  const auto most = [&](auto member) {
+    return std::max(std::invoke(member, a.placed), std::invoke(member, b.placed));
+  };
+  const CacheNeed &x = a.placed.cache, &y = b.placed.cache;
+  return {{most(&MemoryNeed::kv),
+           most(&MemoryNeed::workspace),
+           most(&MemoryNeed::hidden),
+           {std::max(x.ring, y.ring), std::max(x.host, y.host), std::max(x.staging, y.staging),
+            std::max(x.disk, y.disk)}},
+          std::max(a.resident, b.resident)};
+}
+
+RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, const RunNeed& need) {
+  const MemoryNeed& rows = need.placed;
   RunPlan plan;
   plan.weights = plan_weights(model, device, config);
   plan.offload = options_of(config);
-  plan.resident_device = plan.weights.bytes + need.kv + need.workspace;
+  plan.caches = cache_options_of(config);
+  plan.hidden_home = hidden_home_of(config);
+  plan.resident = plan.weights.bytes + need.resident;
   plan.process = resident_memory() + kProcessRoom;
   if (config.placement.automatic)
     plan.offload.shares =
-        find_shares(config, model, device, plan.weights, plan.offload, need.kv + need.workspace);
+        find_shares(config, model, device, plan.weights, plan.offload, need.resident);
 
   const OffloadMemory weights = memory_of(model, plan.weights, device, plan.offload);
   plan.device = tier("memory.device", config.memory.device,
                      {{"weights", weights.device_homes},
                       {"room for weights that pass through", weights.ring},
-                      {"KV cache", need.kv},
-                      {"working memory", need.workspace}});
+                      {"KV cache", rows.kv},
+                      {"room for caches that pass through", rows.cache.ring},
+                      {"working memory", rows.workspace}});
   plan.host = tier("memory.host", config.memory.host,
-                   {{"weights", weights.host_homes}, {"buffers for reading", weights.staging}});
+                   {{"weights", weights.host_homes},
+                    {"buffers for reading weights", weights.staging},
+                    {"KV cache", rows.cache.host},
+                    {"buffers of caches on disk", rows.cache.staging},
+                    {"hidden states", rows.hidden}});
+  plan.disk = tier("memory.disk", config.memory.disk, {{"KV cache", rows.cache.disk}});
   return plan;
 }
 
@@ -181,6 +242,8 @@ std::string misfit(const RunPlan& plan, const Sources& sources, const Model& mod
                on_host = plan.host.bytes() - now.on_host() + files.on_host();
   std::string why = over_cap(plan.device, sources, on_device);
   if (why.empty()) why = over_cap(plan.host, sources, on_host);
+  if (why.empty()) why = over_cap(plan.disk, sources, plan.disk.bytes());
+  if (why.empty()) why = over_space(plan, sources);
   if (!why.empty()) return why;
   if (!device.is_host()) {
     why = over_available(plan.device, device.available(Memory::device), "the device", on_device);
@@ -193,7 +256,7 @@ std::string misfit(const RunPlan& plan, const Sources& sources, const Model& mod
 }
 
 RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
-                     Device& device, const MemoryNeed& need) {
+                     Device& device, const RunNeed& need) {
   RunPlan plan = plan_run(config, model, device, need);
   const std::string why = misfit(plan, sources, model, device);
   if (!why.empty()) fail(Fault::out_of_memory, "{}", why);
@@ -205,8 +268,9 @@ std::string memory_line(const RunPlan& plan) {
   const auto of = [](const Tier& t) {
     return t.text() + (t.cap ? fmt::format(" (may be {})", bytes_text(*t.cap)) : "");
   };
-  return fmt::format("memory: device {}; host {}; with the process at most {}", of(plan.device),
-                     of(plan.host), bytes_text(plan.peak()));
+  return fmt::format("memory: device {}; host {}{}; with the process at most {}", of(plan.device),
+                     of(plan.host), plan.disk.items.empty() ? "" : "; disk " + of(plan.disk),
+                     bytes_text(plan.peak()));
 }
 
 RunConfig placed(RunConfig config, const RunPlan& plan) {

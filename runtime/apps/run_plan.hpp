@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "offload/cache_offload.hpp"
 #include "offload/weight_offload.hpp"
 #include "runtime/apps/assemble.hpp"
 
@@ -31,19 +32,33 @@ inline constexpr size_t kProcessRoom = size_t{64} << 20;
 
 struct RunPlan {
   WeightPlan weights;
-  WeightOffload offload;  // with the shares that hold
-  Tier device, host;
-  size_t resident_device = 0;  // what the device would hold with everything there
-  size_t process = 0;          // resident when planned, and kProcessRoom
+  WeightOffload offload;  // of weights, with the shares that hold
+  CacheOffload caches;
+  Memory hidden_home = Memory::device;
+  Tier device, host, disk;
+  size_t resident = 0;  // what the device would hold with everything there
+  size_t process = 0;   // resident when planned, and kProcessRoom
 
-  bool offloads() const { return offload.shares.device != 100; }
+  bool weights_move() const { return offload.shares.device != 100; }
+  bool caches_move() const { return caches.shares.device != 100; }
+  bool all_on_device() const {
+    return !weights_move() && !caches_move() && hidden_home == Memory::device;
+  }
   size_t peak() const { return device.bytes() + host.bytes() + process; }  // at most
 };
 
+// What rows take beside the weights: where the configuration has it, and were all on the device.
+struct RunNeed {
+  MemoryNeed placed;
+  size_t resident = 0;
+};
+RunNeed run_need(const RunConfig& config, const Model& model, Device& device,
+                 const BatchShape& shape, std::span<const Request> rows);
+RunNeed larger(const RunNeed& a, const RunNeed& b);  // enough for either
+
 // By the configuration's placement; "auto" keeps as large a share of the weights on the device as
 // has room there and leaves the rest in the model's files. It may be a plan that does not fit.
-RunPlan plan_run(const RunConfig& config, const Model& model, Device& device,
-                 const MemoryNeed& need);
+RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, const RunNeed& need);
 
 // Why it does not fit, "" when it does: the cap, or what the system has, that is less than a tier
 // takes; the tier's parts, the largest first; the least that would do.
@@ -52,14 +67,10 @@ std::string misfit(const RunPlan& plan, const Sources& sources, const Model& mod
 // A plan that fits; throws out_of_memory when there is none. Says what "auto" has chosen, and warns
 // of a placement that only costs time.
 RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
-                     Device& device, const MemoryNeed& need);
+                     Device& device, const RunNeed& need);
 
 // The configuration with the placement that was found.
 RunConfig placed(RunConfig config, const RunPlan& plan);
-
-// Of the rows together, in memory that they share.
-MemoryNeed memory_need(const Model& model, Device& device, const BatchShape& shape, DType kv_dtype,
-                       std::span<const Request> rows);
 
 // "memory: device 152.1 MiB of 200.0 MiB: weights 138.2 MiB, ...; host ...; at most 216.4 MiB with
 // the process itself"

@@ -55,7 +55,7 @@ class Scoring {
         kv_dtype_(cache_dtype(config)),
         device_(open_device(config)),
         plan_(fitting_plan(config, sources, model, *device_,
-                           memory_need(model, *device_, shape_, kv_dtype_, requests))),
+                           run_need(config, model, *device_, shape_, requests))),
         config_(placed(config, plan_)) {}
 
   const RunConfig& config() const { return config_; }

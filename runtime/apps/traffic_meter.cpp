@@ -4,6 +4,7 @@
 
 #include "runtime/apps/figures.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/engine/limits.hpp"
 
 namespace hydrant {
 namespace {
@@ -24,33 +25,50 @@ Traffic& Traffic::operator+=(const Traffic& other) {
   predicted = joined(predicted, other.predicted, kPlus);
   measured = joined(measured, other.measured, kPlus);
   rows += other.rows;
+  caches += other.caches;
   return *this;
 }
 
 TrafficMeter::TrafficMeter(LoadedModel& model)
-    : weights_(model.prefetcher()), link_(model.plan().offload.link), begin_(count()) {}
+    : weights_(model.prefetcher()),
+      caches_(model.caches()),
+      link_(double(model.plan().offload.link)),
+      begin_(count()) {}
 
 TrafficMeter::Count TrafficMeter::count() {
-  if (!weights_) return {};
+  Count now;
+  if (caches_) {
+    const CacheTraffic& all = caches_->traffic();
+    now.caches = {all.to_device, all.to_host, all.read, all.written};
+  }
+  if (!weights_) return now;
   weights_->settle();
   const WeightTraffic& all = weights_->traffic();
-  return {joined({all.from_host, all.from_disk, all.file}, weights_->ahead(), kMinus), all.rows};
+  now.moved = joined({all.from_host, all.from_disk, all.file}, weights_->ahead(), kMinus);
+  now.rows = all.rows;
+  return now;
 }
 
 Traffic TrafficMeter::end(int64_t steps) {
-  if (!weights_) return {};
   const Count now = count();
-  const StepTraffic step = weights_->step_traffic();
   const auto n = uint64_t(steps);
-  return {steps,
-          {n * step.from_host, n * step.from_disk, n * step.file},
-          joined(now.moved, begin_.moved, kMinus),
-          now.rows - begin_.rows};
+  Traffic t;
+  t.steps = steps;
+  if (weights_) {
+    const StepTraffic step = weights_->step_traffic();
+    t.predicted = {n * step.from_host, n * step.from_disk, n * step.file};
+  }
+  t.measured = joined(now.moved, begin_.moved, kMinus);
+  t.rows = now.rows - begin_.rows;
+  const CacheMoves &c = now.caches, &before = begin_.caches;
+  t.caches = {c.to_device - before.to_device, c.to_host - before.to_host, c.read - before.read,
+              c.written - before.written};
+  return t;
 }
 
 void TrafficMeter::report(int64_t steps) {
+  if ((!weights_ && !caches_) || steps == 0) return;
   const Traffic t = end(steps);
-  if (t.steps == 0) return;
   const auto per_step = [&](uint64_t bytes) { return bytes_text(bytes / uint64_t(t.steps)); };
   std::string parts;
   const auto add = [&](uint64_t measured, uint64_t predicted, const char* what) {
@@ -59,14 +77,48 @@ void TrafficMeter::report(int64_t steps) {
         fmt::format("{}{} {} ({})", parts.empty() ? "" : ", ", per_step(measured), what,
                     measured == predicted ? "as predicted" : "predicted " + per_step(predicted));
   };
-  add(t.measured.from_host, t.predicted.from_host, "host to device");
-  add(t.measured.from_disk, t.predicted.from_disk, "disk to device");
-  add(t.measured.file, t.predicted.file, "read from the files");
+  add(t.measured.from_host, t.predicted.from_host, "of weights host to device");
+  add(t.measured.from_disk, t.predicted.from_disk, "of weights disk to device");
+  add(t.measured.file, t.predicted.file, "read from the model's files");
   if (t.rows > 0)
     parts +=
         fmt::format(", {:.1f} embedding rows from the files", double(t.rows) / double(t.steps));
-  log::info("moved per step: {}{}", parts,
+  const auto add_cache = [&](uint64_t bytes, const char* what) {
+    if (bytes > 0)
+      parts +=
+          fmt::format("{}{} of the cache {}", parts.empty() ? "" : ", ", per_step(bytes), what);
+  };
+  add_cache(t.caches.to_device, "to the device");
+  add_cache(t.caches.to_host, "to the host");
+  add_cache(t.caches.read, "read from disk");
+  add_cache(t.caches.written, "written to disk");
+  if (t.caches.written > 0) parts += fmt::format(" ({} in all)", bytes_text(t.caches.written));
+  log::info("moved per step: {}{}", parts.empty() ? "nothing" : parts,
             link_ > 0 ? fmt::format("; link held to {:.1f} GB/s", link_ / 1e9) : "");
+}
+
+CacheMoves predicted_cache_moves(LoadedModel& model, const ModelSpec& spec, const Ops& ops,
+                                 const BatchShape& shape, DType kv_dtype,
+                                 std::span<const Request> rows) {
+  CacheMoves sum;
+  if (!model.caches()) return sum;
+  const JobLimits limits = job_limits(spec, rows, shape);
+  KvShape kv{limits.groups,       limits.rows_per_group, spec.block.kv_heads,
+             spec.block.head_dim, limits.slots,          kv_dtype};
+  kv.resident = model.caches()->resident(kv);
+  const CacheLayout layout = model.caches()->layout(kv, ops);
+  for (size_t i = 0; i < rows.size(); i++) {
+    const auto group = int32_t(i) / limits.rows_per_group,
+               place = int32_t(i) % limits.rows_per_group;
+    const auto prompt = int32_t(rows[i].prompt.size());
+    for (int32_t layer = 0; layer < spec.layers; layer++) {
+      const policy::SlotLayout& slots = rows[i].plans[size_t(layer)].slots;
+      sum += layout.prompt_moves(layer, group, place, prompt, slots);
+      for (int32_t token = 1; token < rows[i].max_new_tokens; token++)
+        sum += layout.decode_moves(layer, group, place, prompt + token - 1, slots);
+    }
+  }
+  return sum;
 }
 
 }  // namespace hydrant

@@ -1,13 +1,16 @@
 // Bytes that a run moves, beside those that were to be expected.
 #pragma once
+#include <span>
+
 #include "runtime/apps/loaded_model.hpp"
 
 namespace hydrant {
 
 struct Traffic {
   int64_t steps = 0;
-  StepTraffic predicted, measured;  // of all steps
+  StepTraffic predicted, measured;  // of weights, in all steps
   uint64_t rows = 0;                // of tables, looked up in the file
+  CacheMoves caches;                // measured
 
   Traffic& operator+=(const Traffic& other);
 };
@@ -24,12 +27,20 @@ class TrafficMeter {
   struct Count {
     StepTraffic moved;
     uint64_t rows = 0;
+    CacheMoves caches;
   };
   Count count();
 
   WeightPrefetcher* weights_;
+  OffloadedCaches* caches_;
   double link_;
   Count begin_;
 };
+
+// What caches are to move when all rows begin together and none ends early. What is written for
+// rows that decode depends on who leaves: `written` is of prompts alone.
+CacheMoves predicted_cache_moves(LoadedModel& model, const ModelSpec& spec, const Ops& ops,
+                                 const BatchShape& shape, DType kv_dtype,
+                                 std::span<const Request> rows);
 
 }  // namespace hydrant

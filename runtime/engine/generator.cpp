@@ -45,11 +45,11 @@ void check_shape(const BatchShape& shape) {
 // The memory of one job. Kept for the next one if that has the same limits.
 struct Workspace {
   Workspace(Device& device, const ModelSpec& spec, const JobLimits& job, DType kv_dtype,
-            CacheHomes* homes)
+            CacheHomes* homes, Memory hidden_home)
       : limits(job),
         shape(kv_shape(spec, limits, kv_dtype, homes)),
         cache(device, shape),
-        memory(device, spec, limits, kv_dtype) {
+        memory(device, spec, limits, kv_dtype, hidden_home) {
     if (homes)
       caches = homes->open(device, shape, cache);
     else
@@ -72,6 +72,7 @@ struct Generator::State {
   BatchShape shape;
   DType kv_dtype;
   CacheHomes* homes;
+  Memory hidden_home;
   std::unique_ptr<Workspace> workspace;
 
   JobLimits limits(std::span<const Request> rows) const {
@@ -85,8 +86,8 @@ struct Generator::State {
 };
 
 Generator::Generator(Device& device, const ModelSpec& spec, WeightFeed& weights, BatchShape shape,
-                     DType kv_dtype, CacheHomes* homes)
-    : state_(new State{device, spec, weights, shape, kv_dtype, homes, nullptr}) {
+                     DType kv_dtype, CacheHomes* homes, Memory hidden_home)
+    : state_(new State{device, spec, weights, shape, kv_dtype, homes, hidden_home, nullptr}) {
   check_shape(shape);
 }
 
@@ -98,10 +99,11 @@ MemoryNeed Generator::need(std::span<const Request> rows) const {
   const JobLimits limits = s.limits(rows);
   const Ops& ops = s.device.ops();
   const KvShape shape = kv_shape(s.spec, limits, s.kv_dtype, s.homes);
+  const StepMemory::Bytes step = StepMemory::bytes(ops, s.spec, limits, s.kv_dtype);
+  const bool on_device = s.hidden_home == Memory::device;
   return {kv_bytes(shape, ops),
-          StepMemory::bytes(ops, s.spec, limits, s.kv_dtype) +
-              ops.scratch_bytes(work_size(s.spec, limits)),
-          s.homes ? s.homes->need(shape, ops) : CacheNeed{}};
+          step.all + ops.scratch_bytes(work_size(s.spec, limits)) + (on_device ? step.hidden : 0),
+          on_device ? 0 : step.hidden, s.homes ? s.homes->need(shape, ops) : CacheNeed{}};
 }
 
 RunFigures Generator::run(std::span<const Request> rows, const Listener& listener) {
@@ -110,7 +112,8 @@ RunFigures Generator::run(std::span<const Request> rows, const Listener& listene
   const JobLimits limits = s.limits(rows);
   if (!s.workspace || s.workspace->limits != limits) {
     s.workspace.reset();  // the old one's memory goes before the new one's comes
-    s.workspace = std::make_unique<Workspace>(s.device, s.spec, limits, s.kv_dtype, s.homes);
+    s.workspace =
+        std::make_unique<Workspace>(s.device, s.spec, limits, s.kv_dtype, s.homes, s.hidden_home);
   }
   Workspace& work = *s.workspace;
   // A failure stays with the lane it happened on: each run has a lane of its own to compute, and

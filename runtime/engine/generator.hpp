@@ -96,15 +96,22 @@ struct MemoryNeed {
   size_t kv =
       0;  // homes: rows * layers * kv heads * ceil16(slots + 1) * (2 * head_dim * element + 8)
   size_t workspace = 0;  // activations, one layer's prompt keys and values, logits, scratch
-  CacheNeed cache;       // of homes elsewhere; `kv` is then what stays on the device
+  size_t hidden = 0;     // hidden states that are at home on the host, not in `workspace`
+  CacheNeed cache{};     // of homes elsewhere; `kv` is then what stays on the device
+
+  size_t all_kv() const { return kv + cache.host + cache.disk; }
+  size_t memory() const {  // of device and host
+    return kv + workspace + hidden + cache.ring + cache.host + cache.staging;
+  }
 };
 
 // Thread-compatible: one run at a time; the weights behind the feed are shared and immutable.
 class Generator {
  public:
-  // Without homes the cache is on the device. All of them outlive this.
+  // Without homes the cache is on the device. All of them outlive this. hidden_home: of the hidden
+  // states between layers.
   Generator(Device& device, const ModelSpec& spec, WeightFeed& weights, BatchShape shape,
-            DType kv_dtype, CacheHomes* homes = nullptr);
+            DType kv_dtype, CacheHomes* homes = nullptr, Memory hidden_home = Memory::device);
   ~Generator();
 
   // Sized for the largest of the rows. Throws bad_input naming the row for requests that cannot be

@@ -3,24 +3,37 @@
 #include <algorithm>
 
 #include "runtime/base/aligned.hpp"
+
 namespace hydrant {
+namespace {
+
+size_t bytes_of_hidden(const ModelSpec& spec, const JobLimits& limits) {
+  Arena size;
+  size.take(DType::f32, {limits.step_tokens, spec.hidden});
+  return size.used();
+}
+
+}  // namespace
 
 StepMemory::StepMemory(Device& device, const ModelSpec& spec, const JobLimits& limits,
-                       DType kv_dtype) {
+                       DType kv_dtype, Memory hidden_home) {
   Arena device_size, host_size;
   lay_out(device_size, host_size, device.ops(), spec, limits, kv_dtype);
+  hidden_memory_ =
+      device.allocate(hidden_home, bytes_of_hidden(spec, limits), "hidden states of a step");
+  hidden = Arena(hidden_memory_).take(DType::f32, {limits.step_tokens, spec.hidden});
   device_memory_ = device.allocate(Memory::device, device_size.used(), "activations");
   host_memory_ = device.allocate(Memory::pinned, host_size.used(), "inputs and logits of a step");
   Arena on_device(device_memory_), on_host(host_memory_);
   lay_out(on_device, on_host, device.ops(), spec, limits, kv_dtype);
 }
 
-size_t StepMemory::bytes(const Ops& ops, const ModelSpec& spec, const JobLimits& limits,
-                         DType kv_dtype) {
+StepMemory::Bytes StepMemory::bytes(const Ops& ops, const ModelSpec& spec, const JobLimits& limits,
+                                    DType kv_dtype) {
   StepMemory measured;
   Arena device, host;
   measured.lay_out(device, host, ops, spec, limits, kv_dtype);
-  return device.used() + host.used();
+  return {device.used() + host.used(), bytes_of_hidden(spec, limits)};
 }
 
 void StepMemory::lay_out(Arena& device, Arena& host, const Ops& ops, const ModelSpec& spec,
@@ -38,7 +51,6 @@ void StepMemory::lay_out(Arena& device, Arena& host, const Ops& ops, const Model
   best = host.take(DType::i32, {rows});
   lse = host.take(DType::f32, {rows});
 
-  hidden = device.take(DType::f32, {step, spec.hidden});
   if (half > 0) {
     rotary = device.take(DType::f32, {step, half, 2});
     inverse_frequency = device.take(DType::f32, {half});

@@ -8,11 +8,16 @@
 namespace hydrant {
 
 struct StepMemory {
-  StepMemory(Device& device, const ModelSpec& spec, const JobLimits& limits, DType kv_dtype);
+  // hidden_home: of the hidden states, which wait there while other groups have the layer.
+  StepMemory(Device& device, const ModelSpec& spec, const JobLimits& limits, DType kv_dtype,
+             Memory hidden_home = Memory::device);
 
-  // Bytes it takes, by the same layout.
-  static size_t bytes(const Ops& ops, const ModelSpec& spec, const JobLimits& limits,
-                      DType kv_dtype);
+  // Bytes it takes, by the same layout; `hidden` are not counted in `all`.
+  struct Bytes {
+    size_t all = 0, hidden = 0;
+  };
+  static Bytes bytes(const Ops& ops, const ModelSpec& spec, const JobLimits& limits,
+                     DType kv_dtype);
 
   // Read and written by the host between steps: pinned.
   Tensor ids, positions;  // i32 [step tokens]
@@ -52,7 +57,7 @@ struct StepMemory {
   void lay_out(Arena& device, Arena& host, const Ops& ops, const ModelSpec& spec,
                const JobLimits& limits, DType kv_dtype);
   StepMemory() = default;
-  Buffer device_memory_, host_memory_;
+  Buffer device_memory_, host_memory_, hidden_memory_;
 };
 
 }  // namespace hydrant

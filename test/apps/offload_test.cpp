@@ -1,6 +1,7 @@
 // Offloading as a user meets it: the same answers from wherever the weights are, caps that are
 // kept, and plans that cannot be refused in words.
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "runtime/apps/progress.hpp"
 #include "runtime/base/file.hpp"
@@ -54,7 +55,7 @@ TEST_CASE("answers are the same from any placement, overlapped or not, in any gr
           Words{"--policy", "local", "--recent", "5", "--positions", "cache"}}) {
       const Words asked = policy + Words{"--report-kept", "--seed", "3", "--temperature", "0.7"};
       const Json expected = answers(t.generate(kLines, asked));
-      for (int trial = 0; trial < 4; trial++) {
+      for (int trial = 0; trial < 6; trial++) {
         const Words placed{"--placement-weights",
                            pick({"0,0,100", "0,100,0", "37,21", "60,40", "0,50,50"}),
                            pick({"--overlap", "--no-overlap"}),
@@ -86,17 +87,37 @@ TEST_CASE("score and bench take their weights from wherever they are") {
   CHECK(logprobs({"--placement", "0,40,100,0,100,0"}) == logprobs({}));
 
   const std::string json = t.work.file("bench.json");
-  const Outcome o =
-      hydrant_run({"bench", "--model", t.model.path(), "--placement-weights", "20,30",
-                   "--prompt-len", "4", "--output-len", "5", "--batch", "3", "--groups", "2",
-                   "--repeats", "2", "--memory-link", "2GB/s", "--json", json});
+  const Outcome o = hydrant_run({"bench",
+                                 "--model",
+                                 t.model.path(),
+                                 "--placement-weights",
+                                 "20,30",
+                                 "--prompt-len",
+                                 "4",
+                                 "--output-len",
+                                 "5",
+                                 "--batch",
+                                 "3",
+                                 "--groups",
+                                 "2",
+                                 "--repeats",
+                                 "2",
+                                 "--memory-link",
+                                 "2GB/s",
+                                 "--placement-cache",
+                                 "30,30",
+                                 "--cache-compute",
+                                 "device",
+                                 "--json",
+                                 json});
   CAPTURE(o.err);
   REQUIRE(o.code == 0);
   const Json document = Json::parse(read_text(json));
   CHECK(document["config"]["placement"]["weights"] ==
         Json{{"device", 20}, {"host", 30}, {"disk", 50}});
   for (const Json& row : document["rows"]) {
-    for (const char* kind : {"host", "disk", "file"}) {
+    for (const char* kind :
+         {"host", "disk", "file", "cache_to_device", "cache_to_host", "cache_read"}) {
       const std::string name = std::string(kind) + "_bytes_per_step";
       CAPTURE(name);
       CHECK(row[name].get<double>() > 0);
@@ -104,6 +125,8 @@ TEST_CASE("score and bench take their weights from wherever they are") {
     }
     CHECK(row["link_bytes_per_second"] == 2'000'000'000);
     CHECK(row["weights_on_host"] == 30);
+    CHECK(row["cache_on_disk"] == 40);
+    CHECK(row["cache_written_bytes"] > 0);
   }
 }
 
@@ -111,8 +134,8 @@ TEST_CASE("what a run moves and takes is printed, predicted beside measured") {
   const Tiny t;
   const Outcome o = t.generate(kLines, {"--placement-weights", "0,50,50", "--memory-device", "4MiB",
                                         "--memory-link", "1GB/s"});
-  CHECK_THAT(o.err, Catch::Contains("host to device (as predicted)") &&
-                        Catch::Contains("disk to device (as predicted)") &&
+  CHECK_THAT(o.err, Catch::Contains("of weights host to device (as predicted)") &&
+                        Catch::Contains("of weights disk to device (as predicted)") &&
                         Catch::Contains("link held to 1.0 GB/s") &&
                         Catch::Contains("(may be 4.0 MiB)") &&
                         Catch::Contains("predicted: at most"));
@@ -152,6 +175,24 @@ TEST_CASE("a plan that exceeds a cap by one byte is refused before anything is r
   CHECK(read_text(out) == before);
   check_refused(t.generate(kLines, {"--memory-host", "1", "--placement-weights", "0,100"}), 3,
                 "--memory-host: 1 bytes are not enough: this run needs ");
+}
+
+TEST_CASE("the cache on disk has its cap, its folder, and leaves nothing behind") {
+  const Tiny t;
+  const Words on_disk{"--placement-cache", "0,0,100"};
+  const TemporaryFolder folder;
+  const Outcome o = t.generate(kLines, on_disk + Words{"--memory-folder", folder.path()});
+  CAPTURE(o.err);
+  CHECK(o.code == 0);
+  CHECK_THAT(o.err, Catch::Contains("; disk ") && Catch::Contains("of the cache written to disk"));
+  CHECK(std::filesystem::is_empty(folder.path()));
+  check_refused(t.generate(kLines, on_disk + Words{"--memory-disk", "4KiB"}), 3,
+                "--memory-disk: 4.0 KiB are not enough: this run needs ");
+  check_refused(t.generate(kLines, on_disk + Words{"--memory-folder", "/nowhere"}), 3,
+                "--memory-folder: /nowhere: ");
+  check_refused(t.generate(kLines, {"--placement-activations", "50,50"}), 2,
+                "--placement-activations: must be all on the device or all on the host");
+  check_refused(t.generate(kLines, {"--placement", "20,80,0,100,0,0"}), 2, "--placement: must be");
 }
 
 TEST_CASE("auto takes as much of the device as it may") {
