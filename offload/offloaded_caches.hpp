@@ -29,6 +29,7 @@ class OffloadedCaches final : public CacheHomes {
 
   // What tells before a step what it moves.
   CacheLayout layout(const KvShape& shape, const Ops& ops) const;
+  Link& up() { return up_; }
   const CacheTraffic& traffic() const { return traffic_; }  // of all jobs so far
 
  private:

@@ -29,7 +29,8 @@ def configuration(r):
     if r.random() < 0.7:
         placement["cache"] = shares(r)
     if r.random() < 0.3:
-        placement["activations"] = {"host": 100}
+        percent = r.choice([0, 0, 40, 70])
+        placement["activations"] = {"device": percent, "host": 100 - percent}
     document = {"placement": placement}
     if r.random() < 0.5:
         document["cache_compute"] = r.choice(["device", "host"])

@@ -85,9 +85,8 @@ void check_placement(const RunConfig& config, const Sources& sources) {
       fail(Fault::bad_config, "{}: cannot stand beside {}", sources.name("placement"),
            sources.name(path));
   const Shares& hidden = p.activations;
-  if (hidden.device != 100 && hidden.host != 100)
-    fail(Fault::bad_config,
-         "{}: must be all on the device or all on the host: they lie together, and not on disk",
+  if (hidden.disk > 0)
+    fail(Fault::bad_config, "{}: must be 100 together on device and host, not on disk",
          sources.name(sources.given("placement.activations") ? "placement.activations"
                                                              : "placement"));
   const auto unused = [&](std::initializer_list<const char*> paths, const char* why) {

@@ -142,7 +142,7 @@ std::vector<Key> make() {
       same_rows(named(shares([](RunConfig& c) -> auto& { return c.placement.cache; }),
             "placement.cache", "--placement-cache", "DEVICE,HOST,DISK", kSized, "percentages of each group's rows")),
       same_rows(named(shares([](RunConfig& c) -> auto& { return c.placement.activations; }),
-            "placement.activations", "--placement-activations", "DEVICE,HOST,DISK", kSized, "where hidden states are between layers: all on the device or all on the host")),
+            "placement.activations", "--placement-activations", "DEVICE,HOST,DISK", kSized, "percentages of a step's hidden states that wait on the device and on the host; none on disk")),
       same_rows(named(integer([](RunConfig& c) -> auto& { return c.prefetch.weight_slots; }, 2, 64),
             "prefetch.weight_slots", "--weight-slots", "N", kSized, "room on the device for weights that pass through, in layers: one in use, the others filled ahead")),
       same_rows(named(integer([](RunConfig& c) -> auto& { return c.prefetch.cache_slots; }, 2, 64),

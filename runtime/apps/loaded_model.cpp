@@ -24,15 +24,19 @@ LoadedModel::LoadedModel(const Model& model, Device& device, RunPlan plan, bool 
     resident_.emplace(load_weights(file, model.spec, plan_.weights, device, progress));
     resident_feed_ = std::make_unique<ResidentWeights>(device.ops(), *resident_);
   }
-  if (plan_.caches_move())
-    caches_ = std::make_unique<OffloadedCaches>(device, plan_.caches,
-                                                streamed_ ? &streamed_->link() : nullptr);
+  // They all take one way to the device.
+  Link* up = streamed_ ? &streamed_->link() : nullptr;
+  if (plan_.caches_move()) {
+    caches_ = std::make_unique<OffloadedCaches>(device, plan_.caches, up);
+    up = &caches_->up();
+  }
+  if (plan_.hidden_moves()) hidden_ = std::make_unique<OffloadedHidden>(plan_.hidden, up);
   load_seconds_ = seconds();
 }
 
 Generator LoadedModel::generator(BatchShape shape, DType kv_dtype) {
   WeightFeed& feed = streamed_ ? static_cast<WeightFeed&>(*streamed_) : *resident_feed_;
-  return Generator(device_, model_.spec, feed, shape, kv_dtype, caches_.get(), plan_.hidden_home);
+  return Generator(device_, model_.spec, feed, shape, kv_dtype, caches_.get(), hidden_.get());
 }
 
 }  // namespace hydrant

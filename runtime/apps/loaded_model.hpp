@@ -25,6 +25,7 @@ class LoadedModel {
   double load_seconds() const { return load_seconds_; }
   WeightPrefetcher* prefetcher() { return streamed_.get(); }  // null: no weight moves
   OffloadedCaches* caches() { return caches_.get(); }         // null: all are on the device
+  OffloadedHidden* hidden() { return hidden_.get(); }         // the same
 
  private:
   const Model& model_;
@@ -36,6 +37,7 @@ class LoadedModel {
   std::unique_ptr<ResidentWeights> resident_feed_;
   std::unique_ptr<WeightPrefetcher> streamed_;
   std::unique_ptr<OffloadedCaches> caches_;
+  std::unique_ptr<OffloadedHidden> hidden_;
 };
 
 }  // namespace hydrant

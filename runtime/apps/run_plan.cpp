@@ -50,8 +50,11 @@ CacheOffload cache_options_of(const RunConfig& config) {
   return options;
 }
 
-Memory hidden_home_of(const RunConfig& config) {
-  return config.placement.activations.device == 100 ? Memory::device : Memory::pinned;
+HiddenOffload hidden_options_of(const RunConfig& config) {
+  return {.shares = config.placement.activations,
+          .slots = config.prefetch.cache_slots,
+          .overlap = config.overlap,
+          .link = double(config.memory.link.value_or(0))};
 }
 
 OffloadMemory memory_of(const Model& model, const WeightPlan& weights, Device& device,
@@ -183,9 +186,11 @@ RunNeed run_need(const RunConfig& config, const Model& model, Device& device,
   NoWeights none;
   const DType kv_dtype = cache_dtype(config);
   OffloadedCaches caches(device, cache_options_of(config));
-  const bool move = config.placement.cache.device != 100;
+  OffloadedHidden hidden(hidden_options_of(config));
+  const bool move = config.placement.cache.device != 100,
+             hidden_moves = config.placement.activations.device != 100;
   const MemoryNeed placed = Generator(device, model.spec, none, shape, kv_dtype,
-                                      move ? &caches : nullptr, hidden_home_of(config))
+                                      move ? &caches : nullptr, hidden_moves ? &hidden : nullptr)
                                 .need(rows),
                    resident = Generator(device, model.spec, none, shape, kv_dtype).need(rows);
   return {placed, resident.kv + resident.workspace};
@@ -210,7 +215,7 @@ RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, co
   plan.weights = plan_weights(model, device, config);
   plan.offload = options_of(config);
   plan.caches = cache_options_of(config);
-  plan.hidden_home = hidden_home_of(config);
+  plan.hidden = hidden_options_of(config);
   plan.resident = plan.weights.bytes + need.resident;
   plan.process = resident_memory() + kProcessRoom;
   if (config.placement.automatic)

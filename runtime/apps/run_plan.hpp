@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "offload/cache_offload.hpp"
+#include "offload/hidden_offload.hpp"
 #include "offload/weight_offload.hpp"
 #include "runtime/apps/assemble.hpp"
 
@@ -34,16 +35,15 @@ struct RunPlan {
   WeightPlan weights;
   WeightOffload offload;  // of weights, with the shares that hold
   CacheOffload caches;
-  Memory hidden_home = Memory::device;
+  HiddenOffload hidden;
   Tier device, host, disk;
   size_t resident = 0;  // what the device would hold with everything there
   size_t process = 0;   // resident when planned, and kProcessRoom
 
   bool weights_move() const { return offload.shares.device != 100; }
   bool caches_move() const { return caches.shares.device != 100; }
-  bool all_on_device() const {
-    return !weights_move() && !caches_move() && hidden_home == Memory::device;
-  }
+  bool hidden_moves() const { return hidden.shares.device != 100; }
+  bool all_on_device() const { return !weights_move() && !caches_move() && !hidden_moves(); }
   size_t peak() const { return device.bytes() + host.bytes() + process; }  // at most
 };
 

@@ -26,12 +26,14 @@ Traffic& Traffic::operator+=(const Traffic& other) {
   measured = joined(measured, other.measured, kPlus);
   rows += other.rows;
   caches += other.caches;
+  hidden += other.hidden;
   return *this;
 }
 
 TrafficMeter::TrafficMeter(LoadedModel& model)
     : weights_(model.prefetcher()),
       caches_(model.caches()),
+      hidden_(model.hidden()),
       link_(double(model.plan().offload.link)),
       begin_(count()) {}
 
@@ -41,6 +43,7 @@ TrafficMeter::Count TrafficMeter::count() {
     const CacheTraffic& all = caches_->traffic();
     now.caches = {all.to_device, all.to_host, all.read, all.written};
   }
+  if (hidden_) now.hidden = {hidden_->traffic().to_device, hidden_->traffic().to_host, 0, 0};
   if (!weights_) return now;
   weights_->settle();
   const WeightTraffic& all = weights_->traffic();
@@ -63,11 +66,13 @@ Traffic TrafficMeter::end(int64_t steps) {
   const CacheMoves &c = now.caches, &before = begin_.caches;
   t.caches = {c.to_device - before.to_device, c.to_host - before.to_host, c.read - before.read,
               c.written - before.written};
+  t.hidden.to_device = now.hidden.to_device - begin_.hidden.to_device;
+  t.hidden.to_host = now.hidden.to_host - begin_.hidden.to_host;
   return t;
 }
 
 void TrafficMeter::report(int64_t steps) {
-  if ((!weights_ && !caches_) || steps == 0) return;
+  if ((!weights_ && !caches_ && !hidden_) || steps == 0) return;
   const Traffic t = end(steps);
   const auto per_step = [&](uint64_t bytes) { return bytes_text(bytes / uint64_t(t.steps)); };
   std::string parts;
@@ -83,15 +88,16 @@ void TrafficMeter::report(int64_t steps) {
   if (t.rows > 0)
     parts +=
         fmt::format(", {:.1f} embedding rows from the files", double(t.rows) / double(t.steps));
-  const auto add_cache = [&](uint64_t bytes, const char* what) {
+  const auto add_moved = [&](uint64_t bytes, const char* what) {
     if (bytes > 0)
-      parts +=
-          fmt::format("{}{} of the cache {}", parts.empty() ? "" : ", ", per_step(bytes), what);
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", per_step(bytes), what);
   };
-  add_cache(t.caches.to_device, "to the device");
-  add_cache(t.caches.to_host, "to the host");
-  add_cache(t.caches.read, "read from disk");
-  add_cache(t.caches.written, "written to disk");
+  add_moved(t.hidden.to_device, "of hidden states to the device");
+  add_moved(t.hidden.to_host, "of hidden states to the host");
+  add_moved(t.caches.to_device, "of the cache to the device");
+  add_moved(t.caches.to_host, "of the cache to the host");
+  add_moved(t.caches.read, "of the cache read from disk");
+  add_moved(t.caches.written, "of the cache written to disk");
   if (t.caches.written > 0) parts += fmt::format(" ({} in all)", bytes_text(t.caches.written));
   log::info("moved per step: {}{}", parts.empty() ? "nothing" : parts,
             link_ > 0 ? fmt::format("; link held to {:.1f} GB/s", link_ / 1e9) : "");

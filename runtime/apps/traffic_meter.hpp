@@ -11,6 +11,7 @@ struct Traffic {
   StepTraffic predicted, measured;  // of weights, in all steps
   uint64_t rows = 0;                // of tables, looked up in the file
   CacheMoves caches;                // measured
+  CacheMoves hidden;                // measured, of hidden states: over the link alone
 
   Traffic& operator+=(const Traffic& other);
 };
@@ -27,12 +28,13 @@ class TrafficMeter {
   struct Count {
     StepTraffic moved;
     uint64_t rows = 0;
-    CacheMoves caches;
+    CacheMoves caches, hidden;
   };
   Count count();
 
   WeightPrefetcher* weights_;
   OffloadedCaches* caches_;
+  OffloadedHidden* hidden_;
   double link_;
   Count begin_;
 };

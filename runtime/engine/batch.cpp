@@ -43,11 +43,13 @@ bool Batch::plan(Step& step) const {
   step.groups.resize(size_t(limits_.groups));
   step.clear();
   int32_t outputs = 0;
+  size_t pieces = 0;
   for (int32_t g = 0; g < limits_.groups; g++) {
     GroupStep& group = step.groups[size_t(g)];
     group.group = g;
     plan_decode(step, group);
     plan_prompts(step, group);
+    for (Piece& piece : group.pieces) piece.number = pieces++;
     group.first_output = outputs;
     outputs += int32_t(group.outputs.size());
     if (!group.pieces.empty()) step.active.push_back(size_t(g));

@@ -17,9 +17,9 @@ void normalize(const LayerContext& context, ConstTensor in, ConstTensor gain, Co
   context.ops.normalize(context.stream, {block.norm, in, gain, bias, block.norm_epsilon, out});
 }
 
-void embed(const LayerContext& context, const Piece& piece, const LayerWeights& weights) {
+void embed(const LayerContext& context, const Piece& piece, const LayerWeights& weights,
+           Tensor hidden) {
   const StepMemory& memory = context.memory;
-  const Tensor hidden = rows_of(memory.hidden, piece.token, piece.tokens);
   const bool projected = bool(weights[Matrix::project_in]);
   const Tensor tokens = projected ? first_rows(memory.embedded, piece.tokens) : hidden;
   EmbedArgs ids;
@@ -38,10 +38,10 @@ void embed(const LayerContext& context, const Piece& piece, const LayerWeights& 
   context.weights.look_up(Matrix::places, places, context.stream);
 }
 
-void block(const LayerContext& context, const LayerPiece& at, const LayerWeights& weights) {
+void block(const LayerContext& context, const LayerPiece& at, const LayerWeights& weights,
+           Tensor x) {
   const StepMemory& memory = context.memory;
   const int64_t t = at.piece.tokens;
-  const Tensor x = rows_of(memory.hidden, at.piece.token, t);
   const Tensor normed = first_rows(memory.normed, t);
   const auto norm1 = [&](Tensor out) {
     normalize(context, x, weights[Vector::norm1_gain], weights[Vector::norm1_bias], out);
@@ -74,12 +74,21 @@ void block(const LayerContext& context, const LayerPiece& at, const LayerWeights
   }
 }
 
+// Keeps what the head will need of the last block's work.
+void keep_outputs(const LayerContext& context, const GroupStep& group, const Piece& piece,
+                  Tensor x) {
+  const std::span<const StepOutput> outputs = outputs_of(group, piece);
+  if (outputs.empty()) return;
+  const int64_t first = group.first_output + (outputs.data() - group.outputs.data());
+  const auto rows = int64_t(outputs.size());
+  context.ops.gather(context.stream, {rows_of(context.memory.outputs, first, rows), x,
+                                      rows_of(context.memory.last, first, rows)});
+}
+
 void head(const LayerContext& context, const GroupStep& group, const LayerWeights& weights) {
   const StepMemory& memory = context.memory;
   const auto rows = int64_t(group.outputs.size());
-  Tensor x = first_rows(memory.last, rows);
-  context.ops.gather(context.stream,
-                     {rows_of(memory.outputs, group.first_output, rows), memory.hidden, x});
+  Tensor x = rows_of(memory.last, group.first_output, rows);
   if (context.spec.final_norm) {
     const Tensor normed = first_rows(memory.last_normed, rows);
     normalize(context, x, weights[Vector::final_gain], weights[Vector::final_bias], normed);
@@ -111,18 +120,22 @@ void timed(const LayerContext& context, const Piece& piece, const Work& work) {
 
 void compute_layer(const LayerContext& context, int stage, const GroupStep& group,
                    const LayerWeights& weights) {
-  if (stage == 0) {
-    for (const Piece& piece : group.pieces)
-      timed(context, piece, [&] { embed(context, piece, weights); });
-  } else if (stage <= context.spec.layers) {
-    const int32_t layer = stage - 1;
-    const CacheViews caches = context.caches.acquire({layer, group.group}, context.stream);
-    for (const Piece& piece : group.pieces)
-      timed(context, piece, [&] { block(context, {piece, group, layer, caches}, weights); });
-    context.caches.release({layer, group.group}, context.stream);
-  } else {
-    head(context, group, weights);
-  }
+  const int last_block = context.spec.layers;
+  if (stage > last_block) return head(context, group, weights);
+  const int32_t layer = stage - 1;
+  CacheViews caches;
+  if (stage > 0) caches = context.caches.acquire({layer, group.group}, context.stream);
+  for (const Piece& piece : group.pieces)
+    timed(context, piece, [&] {
+      const Tensor x = context.hidden.acquire(stage, piece.number, context.stream);
+      if (stage == 0)
+        embed(context, piece, weights, x);
+      else
+        block(context, {piece, group, layer, caches}, weights, x);
+      if (stage == last_block) keep_outputs(context, group, piece, x);
+      context.hidden.release(stage, piece.number, context.stream);
+    });
+  if (stage > 0) context.caches.release({layer, group.group}, context.stream);
 }
 
 }  // namespace hydrant

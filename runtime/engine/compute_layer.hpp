@@ -7,7 +7,7 @@
 
 namespace hydrant {
 
-// Stage 0: memory.hidden of the group's tokens. Stages 1..L: a block's work on it, and on the
+// Stage 0: hidden states of the group's tokens. Stages 1..L: a block's work on them, and on the
 // layer's cache. Stage L+1: memory.logits, best and lse of the group's outputs.
 void compute_layer(const LayerContext& context, int stage, const GroupStep& group,
                    const LayerWeights& weights);

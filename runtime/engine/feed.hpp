@@ -98,4 +98,43 @@ class CacheHomes {
                                           const KvCache& cache) = 0;
 };
 
+// Tokens of a step that go through a stage together.
+struct PieceTokens {
+  int32_t token = 0, tokens = 0;  // of the step's
+};
+
+// Hidden states of a step's tokens, while they wait between two stages for the others' turn. For
+// each step: begin_step; stage by stage, but for the head, for each piece in order: acquire,
+// release. The host has waited for a step's last work before it begins the next.
+class HiddenFeed {
+ public:
+  virtual ~HiddenFeed() = default;
+  // The list holds until the step is over.
+  virtual void begin_step(std::span<const PieceTokens> pieces) = 0;
+  // [tokens, hidden], for the reader's later work until release: as the stage before has left them;
+  // in stage 0, memory to be filled.
+  virtual Tensor acquire(int stage, size_t piece, Stream& reader) = 0;
+  virtual void release(int stage, size_t piece, Stream& reader) = 0;
+};
+
+// The most that a step has.
+struct HiddenShape {
+  int64_t tokens = 0, piece_tokens = 0;
+  size_t pieces = 0;
+  int32_t width = 0;
+  int stages = 0;  // without the head
+};
+
+struct HiddenNeed {
+  size_t device = 0, host = 0;
+};
+
+// Where hidden states are at home.
+class HiddenHomes {
+ public:
+  virtual ~HiddenHomes() = default;
+  virtual HiddenNeed need(const HiddenShape& shape) const = 0;
+  virtual std::unique_ptr<HiddenFeed> open(Device& device, const HiddenShape& shape) = 0;
+};
+
 }  // namespace hydrant

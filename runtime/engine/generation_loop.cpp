@@ -29,6 +29,14 @@ bool contains(const std::vector<int32_t>& ids, int32_t id) {
 
 }  // namespace
 
+HiddenShape hidden_shape(const ModelSpec& spec, const JobLimits& limits) {
+  return {.tokens = limits.step_tokens,
+          .piece_tokens = limits.piece_tokens,
+          .pieces = most_chunks(limits) + size_t(limits.groups),
+          .width = spec.hidden,
+          .stages = spec.layers + 1};
+}
+
 GenerationLoop::GenerationLoop(const LoopParts& parts, const JobLimits& limits)
     : parts_(parts),
       limits_(limits),
@@ -37,6 +45,7 @@ GenerationLoop::GenerationLoop(const LoopParts& parts, const JobLimits& limits)
   step_.reserve(limits);
   for (auto& segments : prompts_) segments.reserve(most_chunks(limits));
   active_.reserve(size_t(limits.groups));
+  pieces_.reserve(hidden_shape(parts.spec, limits).pieces);
   fill_rank_table();
 }
 
@@ -86,9 +95,9 @@ void GenerationLoop::run_step(Batch& batch, const Listener& listener) {
   for (int stage = 0; stage < stages; stage++) {
     parts_.weights.prefetch((stage + 1) % stages);
     const LayerWeights weights = parts_.weights.acquire(stage, parts_.compute);
-    const LayerContext context{parts_.spec,    parts_.ops,    parts_.compute,
-                               parts_.weights, parts_.caches, parts_.memory,
-                               step_,          prompts_,      pieces};
+    const LayerContext context{parts_.spec,   parts_.ops,    parts_.compute, parts_.weights,
+                               parts_.caches, parts_.hidden, parts_.memory,  step_,
+                               prompts_,      pieces};
     for (size_t i = 0; i < step_.active.size(); i++) {
       const GroupStep& group = step_.groups[step_.active[i]];
       prefetch_cache_after(stage, i);
@@ -124,11 +133,16 @@ void GenerationLoop::begin_step() {
   for (const size_t g : step_.active)
     active_.push_back({step_.groups[g].group, step_.groups[g].decode});
   parts_.caches.begin_step(active_);
+  pieces_.clear();
+  for (const GroupStep& group : step_.groups)
+    for (const Piece& piece : group.pieces) pieces_.push_back({piece.token, piece.tokens});
+  parts_.hidden.begin_step(pieces_);
   std::copy(step_.ids.begin(), step_.ids.end(), memory.ids.as<int32_t>());
   std::copy(step_.positions.begin(), step_.positions.end(), memory.positions.as<int32_t>());
   auto* output = memory.outputs.as<int32_t>();
   for (const GroupStep& group : step_.groups)
-    for (const StepOutput& o : group.outputs) *output++ = o.token;
+    for (const Piece& piece : group.pieces)
+      for (const StepOutput& o : outputs_of(group, piece)) *output++ = o.token - piece.token;
   if (parts_.spec.block.rotary.dims > 0) {
     const auto tokens = int64_t(step_.ids.size());
     parts_.ops.rotary_table(parts_.compute,

@@ -12,6 +12,9 @@
 
 namespace hydrant {
 
+// The most that any step of the job has.
+HiddenShape hidden_shape(const ModelSpec& spec, const JobLimits& limits);
+
 // What the loop works with; all of it outlives the loop. Feeds move weights and caches on lanes of
 // their own.
 struct LoopParts {
@@ -19,6 +22,7 @@ struct LoopParts {
   const ModelSpec& spec;
   WeightFeed& weights;
   CacheFeed& caches;
+  HiddenFeed& hidden;
   KvCache& cache;
   const StepMemory& memory;
   Stream& compute;
@@ -48,6 +52,7 @@ class GenerationLoop {
   Step step_;
   std::vector<std::vector<PromptSegment>> prompts_;  // [layer]
   std::vector<ActiveGroup> active_;
+  std::vector<PieceTokens> pieces_;
   Sampler sampler_;
   RunFigures figures_;
 };

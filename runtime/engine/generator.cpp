@@ -45,22 +45,29 @@ void check_shape(const BatchShape& shape) {
 // The memory of one job. Kept for the next one if that has the same limits.
 struct Workspace {
   Workspace(Device& device, const ModelSpec& spec, const JobLimits& job, DType kv_dtype,
-            CacheHomes* homes, Memory hidden_home)
+            CacheHomes* homes, HiddenHomes* hidden_homes)
       : limits(job),
         shape(kv_shape(spec, limits, kv_dtype, homes)),
         cache(device, shape),
-        memory(device, spec, limits, kv_dtype, hidden_home) {
+        memory(device, spec, limits, kv_dtype) {
     if (homes)
       caches = homes->open(device, shape, cache);
     else
       caches = std::make_unique<ResidentCaches>(device.ops(), cache);
+    const HiddenShape most = hidden_shape(spec, limits);
+    if (hidden_homes)
+      hidden = hidden_homes->open(device, most);
+    else
+      hidden = std::make_unique<ResidentHidden>(device, most);
   }
 
   JobLimits limits;
   KvShape shape;
   KvCache cache;
   StepMemory memory;
-  std::unique_ptr<CacheFeed> caches;  // last: its lanes end before what they use
+  // Last: their lanes end before what they use.
+  std::unique_ptr<CacheFeed> caches;
+  std::unique_ptr<HiddenFeed> hidden;
 };
 
 }  // namespace
@@ -72,7 +79,7 @@ struct Generator::State {
   BatchShape shape;
   DType kv_dtype;
   CacheHomes* homes;
-  Memory hidden_home;
+  HiddenHomes* hidden_homes;
   std::unique_ptr<Workspace> workspace;
 
   JobLimits limits(std::span<const Request> rows) const {
@@ -86,8 +93,8 @@ struct Generator::State {
 };
 
 Generator::Generator(Device& device, const ModelSpec& spec, WeightFeed& weights, BatchShape shape,
-                     DType kv_dtype, CacheHomes* homes, Memory hidden_home)
-    : state_(new State{device, spec, weights, shape, kv_dtype, homes, hidden_home, nullptr}) {
+                     DType kv_dtype, CacheHomes* homes, HiddenHomes* hidden_homes)
+    : state_(new State{device, spec, weights, shape, kv_dtype, homes, hidden_homes, nullptr}) {
   check_shape(shape);
 }
 
@@ -99,11 +106,13 @@ MemoryNeed Generator::need(std::span<const Request> rows) const {
   const JobLimits limits = s.limits(rows);
   const Ops& ops = s.device.ops();
   const KvShape shape = kv_shape(s.spec, limits, s.kv_dtype, s.homes);
-  const StepMemory::Bytes step = StepMemory::bytes(ops, s.spec, limits, s.kv_dtype);
-  const bool on_device = s.hidden_home == Memory::device;
+  const HiddenShape most = hidden_shape(s.spec, limits);
+  const HiddenNeed hidden =
+      s.hidden_homes ? s.hidden_homes->need(most) : HiddenNeed{ResidentHidden::bytes(most), 0};
   return {kv_bytes(shape, ops),
-          step.all + ops.scratch_bytes(work_size(s.spec, limits)) + (on_device ? step.hidden : 0),
-          on_device ? 0 : step.hidden, s.homes ? s.homes->need(shape, ops) : CacheNeed{}};
+          StepMemory::bytes(ops, s.spec, limits, s.kv_dtype) +
+              ops.scratch_bytes(work_size(s.spec, limits)) + hidden.device,
+          hidden.host, s.homes ? s.homes->need(shape, ops) : CacheNeed{}};
 }
 
 RunFigures Generator::run(std::span<const Request> rows, const Listener& listener) {
@@ -113,15 +122,15 @@ RunFigures Generator::run(std::span<const Request> rows, const Listener& listene
   if (!s.workspace || s.workspace->limits != limits) {
     s.workspace.reset();  // the old one's memory goes before the new one's comes
     s.workspace =
-        std::make_unique<Workspace>(s.device, s.spec, limits, s.kv_dtype, s.homes, s.hidden_home);
+        std::make_unique<Workspace>(s.device, s.spec, limits, s.kv_dtype, s.homes, s.hidden_homes);
   }
   Workspace& work = *s.workspace;
   // A failure stays with the lane it happened on: each run has a lane of its own to compute, and
   // the lanes of the cache are not used again.
   const std::unique_ptr<Stream> compute = s.device.make_stream("compute", /*inline_work=*/true);
-  GenerationLoop loop(
-      {s.device.ops(), s.spec, s.weights, *work.caches, work.cache, work.memory, *compute},
-      work.limits);
+  GenerationLoop loop({s.device.ops(), s.spec, s.weights, *work.caches, *work.hidden, work.cache,
+                       work.memory, *compute},
+                      work.limits);
   try {
     RunFigures figures = loop.run(rows, s.shape, listener);
     if (s.homes) {

@@ -96,7 +96,7 @@ struct MemoryNeed {
   size_t kv =
       0;  // homes: rows * layers * kv heads * ceil16(slots + 1) * (2 * head_dim * element + 8)
   size_t workspace = 0;  // activations, one layer's prompt keys and values, logits, scratch
-  size_t hidden = 0;     // hidden states that are at home on the host, not in `workspace`
+  size_t hidden = 0;     // hidden states on the host
   CacheNeed cache{};     // of homes elsewhere; `kv` is then what stays on the device
 
   size_t all_kv() const { return kv + cache.host + cache.disk; }
@@ -108,10 +108,9 @@ struct MemoryNeed {
 // Thread-compatible: one run at a time; the weights behind the feed are shared and immutable.
 class Generator {
  public:
-  // Without homes the cache is on the device. All of them outlive this. hidden_home: of the hidden
-  // states between layers.
+  // Without homes, caches and hidden states are on the device. All of them outlive this.
   Generator(Device& device, const ModelSpec& spec, WeightFeed& weights, BatchShape shape,
-            DType kv_dtype, CacheHomes* homes = nullptr, Memory hidden_home = Memory::device);
+            DType kv_dtype, CacheHomes* homes = nullptr, HiddenHomes* hidden_homes = nullptr);
   ~Generator();
 
   // Sized for the largest of the rows. Throws bad_input naming the row for requests that cannot be

@@ -20,6 +20,7 @@ struct LayerContext {
   Stream& stream;  // the compute lane
   WeightFeed& weights;
   CacheFeed& caches;
+  HiddenFeed& hidden;
   const StepMemory& memory;
   const Step& step;
   // [layer]: what its operations have been given in this step. Host memory that must stay until the

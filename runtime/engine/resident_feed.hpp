@@ -1,4 +1,4 @@
-// Both feeds when everything stays on the device: nothing moves, nobody waits.
+// The feeds when everything stays on the device: nothing moves, nobody waits.
 #pragma once
 #include "runtime/engine/feed.hpp"
 #include "runtime/model/load_weights.hpp"
@@ -39,6 +39,20 @@ class ResidentCaches final : public CacheFeed {
  private:
   Ops& ops_;
   const KvCache& cache_;
+};
+
+class ResidentHidden final : public HiddenFeed {
+ public:
+  ResidentHidden(Device& device, const HiddenShape& shape);
+  static size_t bytes(const HiddenShape& shape);
+  void begin_step(std::span<const PieceTokens> pieces) override { pieces_ = pieces; }
+  Tensor acquire(int stage, size_t piece, Stream& reader) override;
+  void release(int, size_t, Stream&) override {}
+
+ private:
+  Buffer memory_;
+  Tensor all_;  // [step tokens, hidden]
+  std::span<const PieceTokens> pieces_;
 };
 
 }  // namespace hydrant

@@ -1,8 +1,18 @@
 #include "runtime/engine/step.hpp"
 
+#include <algorithm>
+
 namespace hydrant {
 
 // A chunk ends where its prompt ends or where its piece is full.
+std::span<const StepOutput> outputs_of(const GroupStep& group, const Piece& piece) {
+  const auto from = [&](int32_t token) {
+    return std::partition_point(group.outputs.begin(), group.outputs.end(),
+                                [&](const StepOutput& o) { return o.token < token; });
+  };
+  return {from(piece.token), from(piece.token + piece.tokens)};
+}
+
 size_t most_chunks(const JobLimits& limits) {
   return size_t(limits.prompts) + size_t(limits.prompt_tokens / limits.chunk_tokens);
 }

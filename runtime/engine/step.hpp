@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "runtime/engine/limits.hpp"
@@ -15,6 +16,7 @@ struct Piece {
   bool decode = false;
   int32_t token = 0, tokens = 0;     // of the step's
   size_t segment = 0, segments = 0;  // of the group's `decode` or the step's `chunks`
+  size_t number = 0;                 // among the step's
 };
 
 // A part of a prompt; its segment counts tokens from the beginning of its piece.
@@ -57,6 +59,10 @@ struct Step {
   void reserve(const JobLimits& limits);  // for any step of the job
   void clear();                           // keeps the memory
 };
+
+// The group's outputs that are tokens of this piece: side by side, for both come in order of
+// tokens.
+std::span<const StepOutput> outputs_of(const GroupStep& group, const Piece& piece);
 
 size_t most_chunks(const JobLimits& limits);  // that a step can have
 

@@ -3,37 +3,24 @@
 #include <algorithm>
 
 #include "runtime/base/aligned.hpp"
-
 namespace hydrant {
-namespace {
-
-size_t bytes_of_hidden(const ModelSpec& spec, const JobLimits& limits) {
-  Arena size;
-  size.take(DType::f32, {limits.step_tokens, spec.hidden});
-  return size.used();
-}
-
-}  // namespace
 
 StepMemory::StepMemory(Device& device, const ModelSpec& spec, const JobLimits& limits,
-                       DType kv_dtype, Memory hidden_home) {
+                       DType kv_dtype) {
   Arena device_size, host_size;
   lay_out(device_size, host_size, device.ops(), spec, limits, kv_dtype);
-  hidden_memory_ =
-      device.allocate(hidden_home, bytes_of_hidden(spec, limits), "hidden states of a step");
-  hidden = Arena(hidden_memory_).take(DType::f32, {limits.step_tokens, spec.hidden});
   device_memory_ = device.allocate(Memory::device, device_size.used(), "activations");
   host_memory_ = device.allocate(Memory::pinned, host_size.used(), "inputs and logits of a step");
   Arena on_device(device_memory_), on_host(host_memory_);
   lay_out(on_device, on_host, device.ops(), spec, limits, kv_dtype);
 }
 
-StepMemory::Bytes StepMemory::bytes(const Ops& ops, const ModelSpec& spec, const JobLimits& limits,
-                                    DType kv_dtype) {
+size_t StepMemory::bytes(const Ops& ops, const ModelSpec& spec, const JobLimits& limits,
+                         DType kv_dtype) {
   StepMemory measured;
   Arena device, host;
   measured.lay_out(device, host, ops, spec, limits, kv_dtype);
-  return {device.used() + host.used(), bytes_of_hidden(spec, limits)};
+  return device.used() + host.used();
 }
 
 void StepMemory::lay_out(Arena& device, Arena& host, const Ops& ops, const ModelSpec& spec,
@@ -51,6 +38,7 @@ void StepMemory::lay_out(Arena& device, Arena& host, const Ops& ops, const Model
   best = host.take(DType::i32, {rows});
   lse = host.take(DType::f32, {rows});
 
+  last = device.take(DType::f32, {limits.places(), spec.hidden});
   if (half > 0) {
     rotary = device.take(DType::f32, {step, half, 2});
     inverse_frequency = device.take(DType::f32, {half});
@@ -76,7 +64,6 @@ void StepMemory::lay_out(Arena& device, Arena& host, const Ops& ops, const Model
   up = device.take(DType::f32, {piece, int64_t{block.ffn} * (block.gated ? 2 : 1)});
   if (block.gated) gated = device.take(DType::f32, {piece, block.ffn});
 
-  last = device.take(DType::f32, {rows, spec.hidden});
   last_normed = device.take(DType::f32, {rows, spec.hidden});
   if (projected) last_projected = device.take(DType::f32, {rows, spec.embedding});
 

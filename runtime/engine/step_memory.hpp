@@ -8,27 +8,24 @@
 namespace hydrant {
 
 struct StepMemory {
-  // hidden_home: of the hidden states, which wait there while other groups have the layer.
-  StepMemory(Device& device, const ModelSpec& spec, const JobLimits& limits, DType kv_dtype,
-             Memory hidden_home = Memory::device);
+  StepMemory(Device& device, const ModelSpec& spec, const JobLimits& limits, DType kv_dtype);
 
-  // Bytes it takes, by the same layout; `hidden` are not counted in `all`.
-  struct Bytes {
-    size_t all = 0, hidden = 0;
-  };
-  static Bytes bytes(const Ops& ops, const ModelSpec& spec, const JobLimits& limits,
-                     DType kv_dtype);
+  // Bytes it takes, by the same layout.
+  static size_t bytes(const Ops& ops, const ModelSpec& spec, const JobLimits& limits,
+                      DType kv_dtype);
 
   // Read and written by the host between steps: pinned.
   Tensor ids, positions;  // i32 [step tokens]
-  Tensor outputs;         // i32 [places]: last tokens of rows whose logits are wanted
-  Tensor logits;          // [rows per group, vocab]
-  Tensor best, lse;       // i32, f32 [rows per group]
-  Tensor rank_places;     // i32 [ranks]: 0, 1, 2, ...; null unless some row has Positions::cache
+  // i32 [places]: last tokens of rows whose logits are wanted, counted from the beginning of their
+  // piece
+  Tensor outputs;
+  Tensor logits;       // [rows per group, vocab]
+  Tensor best, lse;    // i32, f32 [rows per group]
+  Tensor rank_places;  // i32 [ranks]: 0, 1, 2, ...; null unless some row has Positions::cache
 
   // Of a whole step.
-  Tensor hidden;  // [step tokens, hidden]
   Tensor rotary;  // [step tokens, dims / 2, 2]; null without rotary embedding
+  Tensor last;    // [places, hidden]: what the last block made of `outputs`
 
   // Of one piece.
   Tensor embedded;          // [t, embedding]; null unless embeddings are projected
@@ -41,9 +38,9 @@ struct StepMemory {
   Tensor up;                // [t, ffn or 2 ffn]
   Tensor gated;             // [t, ffn]; null unless gated
 
-  // Of the rows whose logits are wanted.
-  Tensor last, last_normed;  // [rows per group, hidden]
-  Tensor last_projected;     // [rows per group, embedding]; null unless projected
+  // Of one group's rows whose logits are wanted.
+  Tensor last_normed;     // [rows per group, hidden]
+  Tensor last_projected;  // [rows per group, embedding]; null unless projected
 
   // Prompts admitted in one step, one layer of them.
   KvRuns prompt_kv;                // [runs, kv head] of run_bytes
@@ -57,7 +54,7 @@ struct StepMemory {
   void lay_out(Arena& device, Arena& host, const Ops& ops, const ModelSpec& spec,
                const JobLimits& limits, DType kv_dtype);
   StepMemory() = default;
-  Buffer device_memory_, host_memory_, hidden_memory_;
+  Buffer device_memory_, host_memory_;
 };
 
 }  // namespace hydrant

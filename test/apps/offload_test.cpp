@@ -190,8 +190,8 @@ TEST_CASE("the cache on disk has its cap, its folder, and leaves nothing behind"
                 "--memory-disk: 4.0 KiB are not enough: this run needs ");
   check_refused(t.generate(kLines, on_disk + Words{"--memory-folder", "/nowhere"}), 3,
                 "--memory-folder: /nowhere: ");
-  check_refused(t.generate(kLines, {"--placement-activations", "50,50"}), 2,
-                "--placement-activations: must be all on the device or all on the host");
+  check_refused(t.generate(kLines, {"--placement-activations", "50,30"}), 2,
+                "--placement-activations: must be 100 together on device and host, not on disk");
   check_refused(t.generate(kLines, {"--placement", "20,80,0,100,0,0"}), 2, "--placement: must be");
 }
 

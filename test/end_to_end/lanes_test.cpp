@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/engine/generation_loop.hpp"
+#include "runtime/engine/resident_feed.hpp"
 #include "test/end_to_end/lane_feeds.hpp"
 #include "test/end_to_end/recording_device.hpp"
 #include "test/end_to_end/run_job.hpp"
@@ -51,7 +52,9 @@ std::vector<Completion> run_on_lanes(Device& device, const TinyModel& model,
   const auto stream = [&](int use) -> Stream& { return *streams[size_t(lanes[size_t(use)])]; };
   LaneWeights weights(model, device, stream(1), slots);
   LaneCaches caches(device, cache, stream(2), stream(3), slots);
-  GenerationLoop loop({device.ops(), spec, weights, caches, cache, memory, stream(0)}, limits);
+  ResidentHidden hidden(device, hidden_shape(spec, limits));
+  GenerationLoop loop({device.ops(), spec, weights, caches, hidden, cache, memory, stream(0)},
+                      limits);
   std::vector<Completion> done(rows.size());
   Listener listener;
   listener.on_done = [&](size_t row, Completion&& c) { done[row] = std::move(c); };

@@ -1,6 +1,7 @@
-// Where rows of the cache are at home changes no bit of any row.
+// Where rows of the cache and hidden states are at home changes no bit of any row.
 #include <catch2/catch.hpp>
 
+#include "offload/hidden_offload.hpp"
 #include "test/offload/cache_job.hpp"
 #include "test/support/random.hpp"
 
@@ -40,6 +41,14 @@ CacheOffload random_options(Random& random) {
   return o;
 }
 
+HiddenOffload random_hidden(Random& random) {
+  const auto device = double(random.below(3) * 40);
+  HiddenOffload o{.shares = {device, 100 - device, 0}};
+  o.slots = int(2 + random.below(3));
+  o.overlap = random.below(4) > 0;
+  return o;
+}
+
 }  // namespace
 
 TEST_CASE("any home of the cache, depth, overlap and group split gives the resident run's bits") {
@@ -59,7 +68,9 @@ TEST_CASE("any home of the cache, depth, overlap and group split gives the resid
                 options.shares.disk, options.slots, options.overlap, int(options.compute),
                 shape.rows_per_group, shape.groups, shape.prefill_chunk);
         OffloadedCaches homes(*engine.device, options);
-        Generator generator(*engine.device, engine.model.spec, engine.feed, shape, kv, &homes);
+        OffloadedHidden hidden(random_hidden(random));
+        Generator generator(*engine.device, engine.model.spec, engine.feed, shape, kv, &homes,
+                            random.below(3) > 0 ? &hidden : nullptr);
         for (int again = 0; again < 2; again++) {
           std::vector<Completion> done(rows.size());
           Listener listener;

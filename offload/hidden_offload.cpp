@@ -1,0 +1,42 @@
+#include "offload/hidden_offload.hpp"
+
+#include <cmath>
+
+#include "offload/hidden_prefetcher.hpp"
+#include "runtime/base/error.hpp"
+
+namespace hydrant {
+namespace {
+
+constexpr int kMostSlots = 64;
+
+HiddenOffload checked(const HiddenOffload& o) {
+  check_shares(o.shares, "placement.activations");
+  if (o.shares.disk > 0)
+    fail(Fault::bad_config,
+         "placement.activations.disk: {} percent, must be 0: hidden states wait in memory",
+         o.shares.disk);
+  if (o.slots < 2 || o.slots > kMostSlots)
+    fail(Fault::bad_config, "prefetch.cache_slots: {}, must be 2 to {}", o.slots, kMostSlots);
+  if (!(o.link >= 0 && std::isfinite(o.link)))
+    fail(Fault::bad_config, "memory.link: {} bytes a second, must not be negative", o.link);
+  return o;
+}
+
+}  // namespace
+
+OffloadedHidden::OffloadedHidden(const HiddenOffload& options, Link* up)
+    : options_(checked(options)),
+      own_up_(options.link),
+      down_(options.link),
+      up_(up ? *up : own_up_) {}
+
+HiddenNeed OffloadedHidden::need(const HiddenShape& shape) const {
+  return HiddenPrefetcher::memory(shape, options_);
+}
+
+std::unique_ptr<HiddenFeed> OffloadedHidden::open(Device& device, const HiddenShape& shape) {
+  return std::make_unique<HiddenPrefetcher>(device, shape, options_, up_, down_, traffic_);
+}
+
+}  // namespace hydrant
