@@ -21,7 +21,7 @@ namespace {
 
 class Watchdog {
  public:
-  Watchdog() { ::alarm(60); }
+  Watchdog() { ::alarm(300); }
   ~Watchdog() { ::alarm(0); }
 };
 
@@ -110,7 +110,7 @@ TEST_CASE("a request that fails costs the row that it was for, and no other") {
   for (const Case& c : cases)
     for (const CacheCompute compute : {CacheCompute::device, CacheCompute::host})
       for (const bool overlap : {true, false})
-        for (const int at : {0, 3, 20}) {
+        for (const int at : {0, 20}) {
           const Outcome o = run_with(engine, rows, {.overlap = overlap, .compute = compute},
                                      {c.write, at, at, c.damage});
           CAPTURE(c.error, int(compute), overlap, at);
