@@ -5,6 +5,7 @@
 
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/device/traced.hpp"
 
 namespace hydrant {
 namespace {
@@ -147,6 +148,7 @@ void CachePrefetcher::copy_up(const CacheView& from, const CacheView& to,
   size_t all = 0;
   each([&](std::byte*, const std::byte*, size_t bytes) { all += bytes; });
   if (all == 0) return;
+  const Traced traced(lane, all, "rows of the cache");
   up_.paced(lane, all, [&] {
     each([&](std::byte* target, const std::byte* source, size_t bytes) {
       lane.copy(target, source, bytes);
@@ -224,6 +226,7 @@ void CachePrefetcher::commit(CacheKey key, StoreDecodeArgs args, Stream& writer)
     evicts |= slots.evicts_at(s.first);
   }
   if (copied) {
+    const Traced traced(lane, bytes, "layer {} group {}", key.layer, key.group);
     down_.paced(lane, bytes, [&] { ops_.store_decode(lane, args); });
     traffic_.to_host += bytes;
   } else if (evicts) {

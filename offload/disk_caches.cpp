@@ -6,6 +6,7 @@
 
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/device/traced.hpp"
 
 namespace hydrant {
 namespace {
@@ -108,9 +109,12 @@ int64_t DiskCaches::fetch(int32_t layer, const ActiveGroup& group, Stream* calle
     if (s.place >= homes.first_on_disk()) use->read.push_back(row(*use, s.place, s.first, {}));
   uses_.push_back(use);
   Stream& on = lane(caller);
-  if (!use->read.empty())
+  if (!use->read.empty()) {
+    const Traced traced(on, use->read.size() * layout_.block_bytes(layer), "read layer {} group {}",
+                        layer, group.group);
     on.fill(use->image, size_t(homes.disk) * layout_.block_bytes(layer),
             [this, use] { read(*use); });
+  }
   on.record(*slot(number).ready);
   return number;
 }
@@ -148,6 +152,7 @@ void DiskCaches::release(Stream& last) {
   uses_.pop_front();
   first_use_++;
   if (use->decode.empty() && use->prompts.empty()) return;
+  const Traced traced(on, 0, "write layer {} group {}", use->layer, use->group);
   on.fill(use->image, size_t(layout_.homes(use->group).disk) * layout_.block_bytes(use->layer),
           [this, use] { write(*use); });
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/device/traced.hpp"
+
 namespace hydrant {
 
 DiskPanels::DiskPanels(const Checkpoint& checkpoint, Device& device, const WeightLayout& layout,
@@ -15,7 +17,9 @@ DiskPanels::DiskPanels(const Checkpoint& checkpoint, Device& device, const Weigh
     most = std::max(most, cost(checkpoint, device.ops(), stage.disk).memory);
   if (most == 0) return;
   for (int i = 0; i < std::max(lanes, 1); i++) {
-    auto stream = lanes > 0 ? device.make_stream("disk", /*inline_work=*/false) : nullptr;
+    auto stream = lanes > 0
+                      ? device.make_stream(fmt::format("disk {}", i + 1), /*inline_work=*/false)
+                      : nullptr;
     lanes_.push_back(
         std::make_unique<Lane>(Lane{PanelReader(checkpoint, device.ops()), std::move(stream)}));
     lanes_.back()->reader.reserve(most);
@@ -42,12 +46,19 @@ void DiskPanels::load(std::span<const DiskRun> runs, std::byte* slot, Stream& lo
     Stream& disk = lane.stream ? *lane.stream : load_lane;
     std::byte* const buffer = buffers_.data(use);
     buffers_.begin_fill(use, disk);
-    disk.fill(buffer, d.run.bytes(), [this, &lane, run = d.run, buffer] {
-      if (!stopping_) traffic_.file += lane.reader.read(run, buffer);
-    });
+    {
+      const Traced traced(disk, d.run.bytes(), "read {}", name(d.run.matrix->source.role));
+      disk.fill(buffer, d.run.bytes(), [this, &lane, run = d.run, buffer] {
+        if (!stopping_) traffic_.file += lane.reader.read(run, buffer);
+      });
+    }
     buffers_.end_fill(use, disk);
     buffers_.begin_read(use, load_lane);
-    link.copy(load_lane, slot + d.slot_at, buffer, d.run.bytes());
+    {
+      const Traced traced(load_lane, d.run.bytes(), "{} from disk",
+                          name(d.run.matrix->source.role));
+      link.copy(load_lane, slot + d.slot_at, buffer, d.run.bytes());
+    }
     buffers_.end_read(use, load_lane);
     traffic_.from_disk += d.run.bytes();
   }

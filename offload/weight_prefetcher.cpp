@@ -5,6 +5,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/device/traced.hpp"
 
 namespace hydrant {
 namespace {
@@ -145,6 +146,7 @@ void WeightPrefetcher::fill(int stage, Stream& lane) {
   next_ = after(stage);
   ring_->begin_fill(use, lane);
   if (s.host_bytes > 0) {
+    const Traced traced(lane, s.host_bytes, "stage {} from host", stage);
     link_.copy(lane, ring_->data(use), host_home_ + s.host_at, s.host_bytes);
     traffic_.from_host += s.host_bytes;
   }

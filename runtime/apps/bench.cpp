@@ -11,6 +11,7 @@
 #include "runtime/apps/output.hpp"
 #include "runtime/apps/progress.hpp"
 #include "runtime/apps/run_job.hpp"
+#include "runtime/apps/trace_file.hpp"
 #include "runtime/apps/traffic_meter.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/json.hpp"
@@ -187,7 +188,9 @@ int run_bench(const RunConfig& config, const Sources& sources) {
   log::info("config {}", effective_config(effective, Command::bench).dump());
 
   Bench bench(config, model, *device, loaded, cases);
+  const TraceFile trace(config, sources);
   const bool whole = bench.run();
+  trace.write();
   const auto rows =
       bench.rows({loaded.weights().formats, std::string(name(cache_dtype(config))),
                   loaded.weights().activations, std::string(device->isa()), device->threads(),

@@ -1,5 +1,7 @@
 #include "runtime/apps/check_config.hpp"
 
+#include <filesystem>
+
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/check_output.hpp"
 #include "runtime/backends/registry.hpp"
@@ -78,7 +80,7 @@ void check_cache(const RunConfig& config, const Sources& sources) {
 
 bool all_on_device(const Shares& shares) { return shares.device == 100; }
 
-void check_placement(const RunConfig& config, const Sources& sources) {
+void check_placement(const RunConfig& config, const Sources& sources, Command command) {
   const PlacementConfig& p = config.placement;
   for (const char* path : {"placement.weights", "placement.cache", "placement.activations"})
     if (is_flag(sources, "placement") && is_flag(sources, path))
@@ -89,15 +91,21 @@ void check_placement(const RunConfig& config, const Sources& sources) {
     fail(Fault::bad_config, "{}: must be 100 together on device and host, not on disk",
          sources.name(sources.given("placement.activations") ? "placement.activations"
                                                              : "placement"));
+  // A configuration may be checked on another machine than the one that is to run it.
+  std::error_code absent;
+  const std::string folder = config.memory.folder.empty() ? "/var/tmp" : config.memory.folder;
+  if (p.cache.disk > 0 && command != Command::validate &&
+      !std::filesystem::is_directory(folder, absent))
+    fail(Fault::bad_config, "{}: {} is not a folder", sources.name("memory.folder"), folder);
   const auto unused = [&](std::initializer_list<const char*> paths, const char* why) {
     for (const char* path : paths)
       if (sources.given(path)) log::warning("{} has no effect {}", sources.name(path), why);
   };
+  if (all_on_device(p.cache))
+    unused({"prefetch.cache_slots", "cache_compute"}, "with the cache on the device");
   if (p.automatic) return;
   if (all_on_device(p.weights))
     unused({"prefetch.weight_slots", "prefetch.disk_lanes"}, "with all weights on the device");
-  if (all_on_device(p.cache))
-    unused({"prefetch.cache_slots", "cache_compute"}, "with the cache on the device");
   if (all_on_device(p.weights) && all_on_device(p.cache) && all_on_device(p.activations))
     unused({"overlap", "memory.link"}, "with everything on the device");
 }
@@ -130,7 +138,7 @@ void check_whole_file(const RunConfig& config, const Sources& sources) {
 
 void check_config(const RunConfig& config, const Sources& sources, Command command) {
   check_device(config, sources, command);
-  check_placement(config, sources);
+  check_placement(config, sources, command);
   if (command == Command::validate) return check_whole_file(config, sources);
   check_resume(config, sources, command);
   warn_of_keys_of_other_commands(sources, command);

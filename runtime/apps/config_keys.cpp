@@ -202,6 +202,9 @@ std::vector<Key> make() {
       same_rows(named(toggle([](RunConfig& c) -> auto& { return c.quiet; }),
             "quiet", "--quiet", "", kAll, "nothing on standard error but errors")),
 
+      same_rows(named(text([](RunConfig& c) -> auto& { return c.trace; }, "the path of a file"),
+            "trace", "--trace", "FILE.json", kRuns, "write what each lane did when, for Chrome's trace viewer; for short runs")),
+
       named(integers([](RunConfig& c) -> auto& { return c.bench.prompt_len; }, 1, kTokens, false),
             "bench.prompt_len", "--prompt-len", "N,...", Commands(bench), "tokens of each prompt"),
       named(integers([](RunConfig& c) -> auto& { return c.bench.output_len; }, 1, kTokens, false),

@@ -12,6 +12,7 @@
 #include "runtime/apps/row_text.hpp"
 #include "runtime/apps/rows.hpp"
 #include "runtime/apps/run_job.hpp"
+#include "runtime/apps/trace_file.hpp"
 #include "runtime/apps/traffic_meter.hpp"
 #include "runtime/base/json.hpp"
 #include "runtime/base/log.hpp"
@@ -154,6 +155,7 @@ int run_generate(const RunConfig& config, const Sources& sources) {
   Generator generator = loaded.generator(shape, kv_dtype);
   report_start(effective, model, loaded, *device, job);
 
+  const TraceFile trace(effective, sources);
   TrafficMeter traffic(loaded);
   Listener listener;
   listener.on_token = [&](size_t row, const TokenChoice& t) { return writer.on_token(row, t); };
@@ -163,6 +165,7 @@ int run_generate(const RunConfig& config, const Sources& sources) {
   log::info("{}", figures_line(end.figures, int64_t(job.requests.size()),
                                full_kv_bytes(generator, job.requests, shape), loaded.plan()));
   traffic.report(end.figures.steps);
+  trace.write();
   if (end.interrupted) {
     log::warning("interrupted; {}", kept_after_interrupt(config));
     return kInterrupted;

@@ -89,6 +89,7 @@ struct RunConfig {
   int32_t threads = 0;  // 0: all usable cores
   std::string isa, device;
   bool quiet = false;
+  std::string trace;  // a file; "": none
 
   BenchConfig bench;
   InspectConfig inspect;

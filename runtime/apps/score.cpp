@@ -14,6 +14,7 @@
 #include "runtime/apps/resume.hpp"
 #include "runtime/apps/rows.hpp"
 #include "runtime/apps/run_job.hpp"
+#include "runtime/apps/trace_file.hpp"
 #include "runtime/apps/traffic_meter.hpp"
 #include "runtime/base/json.hpp"
 #include "runtime/base/log.hpp"
@@ -49,7 +50,8 @@ class Scoring {
  public:
   Scoring(const RunConfig& config, const Sources& sources, const Model& model,
           const std::vector<Request>& requests)
-      : model_(model),
+      : sources_(sources),
+        model_(model),
         requests_(requests),
         shape_(batch_shape(config.batch)),
         kv_dtype_(cache_dtype(config)),
@@ -75,11 +77,13 @@ class Scoring {
       progress.show(double(++judged) / double(all), fmt::format("{} of {} tokens", judged, all));
       return true;
     };
+    const TraceFile trace(config_, sources_);
     TrafficMeter traffic(loaded);
     JobEnd end = run_job(generator, requests_, std::move(listener));
     log::info("{}", figures_line(end.figures, int64_t(requests_.size()),
                                  full_kv_bytes(generator, requests_, shape_), loaded.plan()));
     traffic.report(end.figures.steps);
+    trace.write();
     if (end.interrupted)
       log::warning("interrupted; {}", config_.perplexity.empty()
                                           ? kept_after_interrupt(config_)
@@ -88,6 +92,7 @@ class Scoring {
   }
 
  private:
+  const Sources& sources_;
   const Model& model_;
   const std::vector<Request>& requests_;
   BatchShape shape_;

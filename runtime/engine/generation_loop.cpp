@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "runtime/device/traced.hpp"
 #include "runtime/engine/compute_layer.hpp"
 #include "runtime/engine/views.hpp"
 
@@ -101,7 +102,10 @@ void GenerationLoop::run_step(Batch& batch, const Listener& listener) {
     for (size_t i = 0; i < step_.active.size(); i++) {
       const GroupStep& group = step_.groups[step_.active[i]];
       prefetch_cache_after(stage, i);
-      compute_layer(context, stage, group, weights);
+      {
+        const Traced traced(parts_.compute, 0, "stage {} group {}", stage, group.group);
+        compute_layer(context, stage, group, weights);
+      }
       if (stage == stages - 1) choose(batch, group, listener);
     }
     parts_.weights.release(stage, parts_.compute);
@@ -114,6 +118,8 @@ void GenerationLoop::run_step(Batch& batch, const Listener& listener) {
                                               : pieces.decode / (pieces.decode + pieces.prefill);
   figures_.decode_seconds += seconds * decode;
   figures_.prefill_seconds += seconds * (1 - decode);
+  if (trace::on())
+    trace::add({"steps", fmt::format("step {}", figures_.steps + 1), begin, Clock::now(), 0});
   figures_.steps++;
   figures_.decode_steps += step_.decoded > 0;
 }

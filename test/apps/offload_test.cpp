@@ -188,8 +188,8 @@ TEST_CASE("the cache on disk has its cap, its folder, and leaves nothing behind"
   CHECK(std::filesystem::is_empty(folder.path()));
   check_refused(t.generate(kLines, on_disk + Words{"--memory-disk", "4KiB"}), 3,
                 "--memory-disk: 4.0 KiB are not enough: this run needs ");
-  check_refused(t.generate(kLines, on_disk + Words{"--memory-folder", "/nowhere"}), 3,
-                "--memory-folder: /nowhere: ");
+  check_refused(t.generate(kLines, on_disk + Words{"--memory-folder", "/nowhere"}), 2,
+                "--memory-folder: /nowhere is not a folder");
   check_refused(t.generate(kLines, {"--placement-activations", "50,30"}), 2,
                 "--placement-activations: must be 100 together on device and host, not on disk");
   check_refused(t.generate(kLines, {"--placement", "20,80,0,100,0,0"}), 2, "--placement: must be");

@@ -81,7 +81,7 @@ TEST_CASE("a value that becomes infinite in the file is refused when it is read"
 
 TEST_CASE("a failure on any lane ends the run with that failure") {
   const Watchdog watchdog;
-  for (const std::string lane : {"load_weights", "disk", "look_up"})
+  for (const std::string lane : {"load_weights", "disk 1", "look_up"})
     for (const int at : {0, 1, 17}) {
       const FileModel model({"llama"});
       LaneDevice device;
