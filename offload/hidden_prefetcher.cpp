@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/base/error.hpp"
+#include "runtime/device/traced.hpp"
 
 namespace hydrant {
 namespace {
@@ -100,7 +101,10 @@ void HiddenPrefetcher::load(Stream& lane) {
   const Where& where = *moving_[size_t(loaded_) % moving_.size()];
   const int64_t next = first_use_ + loaded_++;
   ring_->begin_fill(next, lane);
-  up_.copy(lane, ring_->data(next), home(where), bytes(where));
+  {
+    const Traced traced(lane, bytes(where), "piece {}", where.number);
+    up_.copy(lane, ring_->data(next), home(where), bytes(where));
+  }
   traffic_.to_device += bytes(where);
   ring_->end_fill(next, lane);
 }
@@ -136,6 +140,7 @@ void HiddenPrefetcher::release(int stage, size_t piece, Stream& reader) {
     store_->wait(*computed_);
   }
   if (stage + 1 < shape_.stages) {
+    const Traced traced(lane, bytes(where), "piece {}", where.number);
     down_.copy(lane, home(where), ring_->data(number), bytes(where));
     traffic_.to_host += bytes(where);
   }
