@@ -9,6 +9,8 @@ namespace {
 
 // The most that is made up for.
 constexpr std::chrono::milliseconds kLate{1};
+// Of a paced copy at a time: a bus moves bytes evenly, not all at once and then none for a while.
+constexpr size_t kPiece = size_t{2} << 20;
 
 }  // namespace
 
@@ -28,7 +30,13 @@ void Link::finish(Clock::time_point until) {
 }
 
 void Link::copy(Stream& lane, void* to, const void* from, size_t bytes) {
-  paced(lane, bytes, [&] { lane.copy(to, from, bytes); });
+  const size_t most = rate_ == 0 ? bytes : kPiece;
+  for (size_t at = 0; at < bytes; at += most) {
+    const size_t piece = std::min(most, bytes - at);
+    paced(lane, piece, [&] {
+      lane.copy(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at, piece);
+    });
+  }
 }
 
 void Link::paced(Stream& lane, size_t bytes, const std::function<void()>& enqueue) {

@@ -1,4 +1,5 @@
 // What offloaded weights move and take is what was said before.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <thread>
@@ -120,4 +121,17 @@ TEST_CASE("a copy over a slow link takes its time at least") {
   // 150 ms; on virtual machines two cores' clocks have been seen to differ by almost one.
   CHECK(Clock::now() - begin >= std::chrono::milliseconds(145));
   CHECK(to == from);
+}
+
+TEST_CASE("a paced copy of many pieces moves every byte") {
+  const auto device = open_device("cpu", {1, ""});
+  const auto lane = device->make_stream("load_weights", false);
+  std::vector<char> from((size_t{5} << 20) + 3);
+  for (size_t i = 0; i < from.size(); i++) from[i] = char(i * 31 + i / 4099);
+  std::vector<char> to(from.size() + 1, 0);
+  Link link(1e9);
+  link.copy(*lane, to.data(), from.data(), from.size());
+  lane->synchronize();
+  CHECK(std::equal(from.begin(), from.end(), to.begin()));
+  CHECK(to.back() == 0);
 }

@@ -82,7 +82,9 @@ class Product {
   void multiply_panels(const std::byte* x, const Part& part, const Rows& rows, int64_t begin,
                        int64_t end) const;
   int64_t border(int member) const;
-  void multiply_rows(std::byte* x, int member, std::span<LinearScratch::Progress> progress) const;
+  using AllProgress = std::span<LinearScratch::Progress>;
+  void multiply_share(const std::byte* x, int member, AllProgress progress) const;
+  void multiply_rows(std::byte* x, int member, AllProgress progress) const;
 
   ThreadPool& pool_;
   const LinearPath& path_;
@@ -239,7 +241,7 @@ void Product::multiply(const std::byte* x, const Rows& rows, int64_t begin, int6
   }
 }
 
-// The next panels of a member's rows: many at first, few at the end.
+// The next panels of a member's part: many at first, few at the end.
 int64_t take_panels(std::atomic<int64_t>& next, int64_t panels, int64_t& end) {
   int64_t begin = next.load(std::memory_order_relaxed);
   do end = std::min(begin + std::clamp<int64_t>((panels - begin) / 4, 4, kMostTilePanels), panels);
@@ -247,10 +249,21 @@ int64_t take_panels(std::atomic<int64_t>& next, int64_t panels, int64_t& end) {
   return begin;
 }
 
-// A member's own rows. Who is done before others helps them: a core that has other work to do as
+// A member's own panels, and then what others have not begun: a core that has other work to do as
 // well holds nobody up for long.
-void Product::multiply_rows(std::byte* x, int member,
-                            std::span<LinearScratch::Progress> progress) const {
+void Product::multiply_share(const std::byte* x, int member, AllProgress progress) const {
+  const int members = pool_.size();
+  for (int i = 0; i < members; i++) {
+    const int m = (member + i) % members;
+    const int64_t first = border(m), panels = border(m + 1) - first;
+    for (int64_t begin, end;
+         (begin = take_panels(progress[size_t(m)].next_panel, panels, end)) < panels;)
+      multiply(x, {0, t_}, first + begin, first + end);
+  }
+}
+
+// The same with rows of their own.
+void Product::multiply_rows(std::byte* x, int member, AllProgress progress) const {
   const int members = pool_.size();
   const auto rows_of = [&](int m) {
     return Rows{first_row(t_, m, members), first_row(t_, m + 1, members)};
@@ -272,24 +285,24 @@ void Product::multiply_rows(std::byte* x, int member,
 void Product::run() {
   const Rows all{0, t_};
   const int members = pool_.size();
+  const auto progress = scratch_.start(members);
   if (packs_privately(members, t_, k_)) {
     std::byte* x = scratch_.reserve(x_bytes_ * size_t(members));
     pool_.run([&](int member) {
       std::byte* own = x + x_bytes_ * size_t(member);
       prefetch_first(member);
       pack_all(all, own);
-      multiply(own, all, border(member), border(member + 1));
+      multiply_share(own, member, progress);
     });
     return;
   }
   std::byte* x = scratch_.reserve(x_bytes_);
   if (own_rows_) {
-    const auto progress = scratch_.start(members);
     pool_.run([&](int member) { multiply_rows(x, member, progress); });
     return;
   }
   pack_together(x);
-  pool_.run([&](int member) { multiply(x, all, border(member), border(member + 1)); });
+  pool_.run([&](int member) { multiply_share(x, member, progress); });
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ class LinearScratch {
   size_t bytes() const { return bytes_; }
   std::vector<LinearTile> tiles[3];  // by Activations
 
-  // How far the work on a member's own rows is; each on its own cache line.
+  // How far the work on a member's part is; each on its own cache line. packed: where the part is
+  // rows, its x is there for others too.
   struct alignas(64) Progress {
     std::atomic<bool> packed;
     std::atomic<int64_t> next_panel;
