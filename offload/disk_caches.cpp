@@ -126,16 +126,18 @@ std::byte* DiskCaches::image(int64_t use) const {
 }
 
 void DiskCaches::stored(std::span<const Segment> decode, const CacheView& view, Stream& by) {
-  Use& use = *uses_.front();
+  const std::shared_ptr<Use> use = uses_.front();
   bool evicts = false;
   for (const Segment& s : decode) {
-    use.decode.push_back(row(use, s.place, s.first, view.plans[s.place].slots));
-    evicts |= use.decode.back().slots.evicts_at(s.first);
+    use->decode.push_back(row(*use, s.place, s.first, view.plans[s.place].slots));
+    evicts |= use->decode.back().slots.evicts_at(s.first);
   }
   if (!evicts) return;
-  use.victims.resize(size_t(view.places) * size_t(view.kv_heads));
-  by.copy(use.victims.data(), view.victim + view.head_index(view.first, 0),
-          use.victims.size() * sizeof(int32_t));
+  use->victims.resize(size_t(view.places) * size_t(view.kv_heads));
+  by.copy(use->victims.data(), view.victim + view.head_index(view.first, 0),
+          use->victims.size() * sizeof(int32_t));
+  // A lane that has failed drops its work, and with it the use, while the copy is still to come.
+  by.fill(nullptr, 0, [use] {});
 }
 
 void DiskCaches::stored(const PromptSegment& prompt, const CacheView& view) {

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/use_future.hpp>
 #include <cerrno>
-#include <latch>
+#include <future>
+#include <vector>
 
 namespace hydrant {
 namespace {
@@ -26,13 +28,12 @@ void move_all(int descriptor, DiskRequest& r) {
 }  // namespace
 
 void DiskThreads::run(std::span<DiskRequest> requests) {
-  std::latch left(std::ptrdiff_t(requests.size()));
+  std::vector<std::future<void>> moved;
+  moved.reserve(requests.size());
   for (DiskRequest& r : requests)
-    boost::asio::post(pool_, [this, &r, &left] {
-      move_all(file_.descriptor(), r);
-      left.count_down();
-    });
-  left.wait();
+    moved.push_back(boost::asio::post(
+        pool_, boost::asio::use_future([this, &r] { move_all(file_.descriptor(), r); })));
+  for (std::future<void>& m : moved) m.get();
 }
 
 }  // namespace hydrant
