@@ -1,0 +1,269 @@
+#include "offload/cost_model.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/base/aligned.hpp"
+
+namespace hydrant {
+namespace {
+
+// Side by side with another in one product.
+bool joins(const MatrixPlace& m, const BlockSpec& block) {
+  return m.role == Matrix::k || m.role == Matrix::v || (m.role == Matrix::up && block.gated);
+}
+
+// How many of [first, first + count) lie in [begin, end).
+int64_t overlap(int64_t first, int64_t count, int64_t begin, int64_t end) {
+  return std::max<int64_t>(0, std::min(first + count, end) - std::max(first, begin));
+}
+
+}  // namespace
+
+const char* LaneSeconds::bound() const {
+  const std::array<std::pair<const char*, double>, 7> lanes{{{"compute", compute()},
+                                                             {"link", link},
+                                                             {"link down", link_down},
+                                                             {"disk", disk},
+                                                             {"cache disk", cache_disk},
+                                                             {"cores", cores},
+                                                             {"memory bus", bus}}};
+  return std::max_element(lanes.begin(), lanes.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+LaneSeconds& LaneSeconds::operator+=(const LaneSeconds& o) {
+  for (const auto member : {&LaneSeconds::products, &LaneSeconds::attention, &LaneSeconds::scoring,
+                            &LaneSeconds::operations, &LaneSeconds::link, &LaneSeconds::link_down,
+                            &LaneSeconds::disk, &LaneSeconds::cache_disk, &LaneSeconds::cores,
+                            &LaneSeconds::bus, &LaneSeconds::waiting, &LaneSeconds::seconds})
+    this->*member += o.*member;
+  return *this;
+}
+
+LaneSeconds LaneSeconds::times(double f) const {
+  return {products * f, attention * f,  scoring * f, operations * f, link * f,    link_down * f,
+          disk * f,     cache_disk * f, cores * f,   bus * f,        waiting * f, seconds * f};
+}
+
+CostModel::CostModel(const MachineRates& rates, const CostSetup& setup)
+    : rates_(rates), setup_(setup) {
+  const WeightOffload& o = setup.weight_options;
+  const double copy = rates.copy.at(1);
+  for (const StageLayout& layout : setup.weights->stages) {
+    Stage& stage = stages_.emplace_back();
+    stage.moves = layout.slot_bytes > 0;
+    const auto moved = double(layout.host_bytes + layout.disk_bytes);
+    stage.link = link_seconds(moved);
+    const int lanes = o.overlap ? o.disk_lanes : 1;
+    for (const DiskRun& d : layout.disk) {
+      const double pack = rates.pack_byte(d.run.matrix->weight.format),
+                   alone = 1 / rates.disk_read.at(1) + pack,
+                   together = std::max(alone / lanes, 1 / rates.disk_read.at(lanes));
+      const auto bytes = double(d.run.bytes());
+      stage.disk += bytes * together;
+      weight_cpu_ += bytes * pack;
+    }
+    weight_cpu_ += moved / copy;
+    // A copy reads and writes; packing before it does the same, and the disk writes what it reads.
+    weight_bytes_moved_ += 2 * moved + 3 * double(layout.disk_bytes);
+    weight_link_ += stage.link;
+    weight_disk_ += stage.disk;
+    for (const MatrixPlace& m : layout.matrices)
+      panel_bytes_ +=
+          double(m.plan->weight.panel_bytes) * double(ceil_div(m.plan->weight.n, kPanelRows));
+  }
+  pass(1);  // says what the rates lack
+}
+
+int64_t CostModel::block_elements(const ModelSpec& spec) {
+  const BlockSpec& b = spec.block;
+  return 2 * int64_t{spec.hidden} + spec.qkv_width() + (b.gated ? 3 : 1) * int64_t{b.ffn};
+}
+
+double CostModel::link_seconds(double bytes) const {
+  const double copy = bytes / rates_.copy.at(1), link = setup_.weight_options.link;
+  return link > 0 ? std::max(copy, bytes / link) : copy;
+}
+
+const CostModel::Pass& CostModel::pass(int64_t rows) const {
+  if (const auto known = passes_.find(rows); known != passes_.end()) return known->second;
+  const ModelSpec& spec = *setup_.spec;
+  const BlockSpec& block = spec.block;
+  const auto t = double(rows);
+  Pass p;
+  for (const StageLayout& layout : setup_.weights->stages) {
+    double products = 0;
+    for (const MatrixPlace& m : layout.matrices) {
+      const Weight& w = m.plan->weight;
+      const ProductRate& rate = rates_.product(w.format, w.activations);
+      products += double(w.n) * double(w.k) * rate.weight.at(t);
+      if (!joins(m, block)) products += rate.call.at(t * double(w.k));
+    }
+    p.products.push_back(products);
+    const size_t stage = p.products.size() - 1;
+    double operations = 0;
+    if (stage > size_t(spec.layers))
+      operations = rates_.logits.call + rates_.logits.element * t * double(spec.vocab);
+    else if (stage > 0)
+      operations = rates_.block.at(t * double(block_elements(spec)));
+    p.operations.push_back(operations);
+  }
+  return passes_.emplace(rows, std::move(p)).first->second;
+}
+
+// Each group passes through all stages.
+void CostModel::add_decode(Compute& sum, const Load& load, const Workload& work) const {
+  const BlockSpec& block = setup_.spec->block;
+  const AttentionRate& attention = rates_.attention_of(setup_.kv_dtype);
+  const double queries = double(block.heads) / double(block.kv_heads),
+               decode = attention.decode.at(queries), scored = attention.scored.at(queries);
+  for (int32_t g = 0; g < setup_.groups; g++) {
+    const int64_t begin = int64_t{g} * setup_.rows_per_group, end = begin + setup_.rows_per_group;
+    int64_t rows = 0;
+    for (const Decoding& d : load.decode) rows += overlap(d.first, d.count, begin, end);
+    if (rows == 0) continue;
+    const Pass& p = pass(rows);
+    for (size_t s = 0; s < p.products.size(); s++) {
+      sum.lanes.products += p.products[s];
+      sum.lanes.operations += p.operations[s];
+      sum.stages[s] += p.products[s] + p.operations[s];
+    }
+    sum.bytes += panel_bytes_;
+  }
+  for (size_t layer = 0; layer < work.plans.size(); layer++) {
+    const policy::RowPlan& plan = work.plans[layer];
+    double components = 0;
+    for (const Decoding& d : load.decode)
+      components += double(d.count) * double(plan.slots.live_rows(d.position));
+    components *= double(block.kv_heads) * double(block.head_dim);
+    const double read = components * decode, score = plan.scored ? components * scored : 0;
+    sum.lanes.attention += read;
+    sum.lanes.scoring += score;
+    sum.stages[layer + 1] += read + score;
+    sum.bytes += 2 * components * double(row_bytes(setup_.kv_dtype, 1));
+  }
+}
+
+// Returns the seconds of it.
+double CostModel::add_prompts(Compute& sum, const Load& load, const Workload& work) const {
+  const int64_t prompts = load.prompts.count, tokens = prompts * load.prompts.position;
+  if (prompts == 0) return 0;
+  const BlockSpec& block = setup_.spec->block;
+  const AttentionRate& attention = rates_.attention_of(setup_.kv_dtype);
+  const int64_t chunk = setup_.prefill_chunk, pieces = tokens / chunk, rest = tokens % chunk;
+  const size_t head = stages_.size() - 1;
+  double seconds = 0;
+  const auto add = [&](const Pass& p, double times, size_t first, size_t last) {
+    for (size_t s = first; s < last; s++) {
+      sum.lanes.products += times * p.products[s];
+      sum.lanes.operations += times * p.operations[s];
+      sum.stages[s] += times * (p.products[s] + p.operations[s]);
+      seconds += times * (p.products[s] + p.operations[s]);
+    }
+  };
+  if (pieces > 0) add(pass(chunk), double(pieces), 0, head);
+  if (rest > 0) add(pass(rest), 1, 0, head);
+  sum.bytes += panel_bytes_ * double(pieces + (rest > 0));
+  // The last rows of a group's prompts.
+  const int64_t outputs = std::min<int64_t>(prompts, setup_.rows_per_group);
+  add(pass(outputs), double(prompts) / double(outputs), head, head + 1);
+  const double length = load.prompts.position,
+               pairs = double(prompts) * double(block.heads) * length * (length + 1) / 2;
+  for (size_t layer = 0; layer < work.plans.size(); layer++) {
+    const double attend = pairs * attention.prompt.at(block.head_dim),
+                 columns =
+                     work.plans[layer].scored ? pairs * attention.columns.at(block.head_dim) : 0;
+    sum.lanes.attention += attend;
+    sum.lanes.scoring += columns;
+    sum.stages[layer + 1] += attend + columns;
+    seconds += attend + columns;
+  }
+  return seconds;
+}
+
+// Rows of a group with the same home move alike, so one of them is asked for.
+CacheMoves CostModel::moves(const Load& load, const Workload& work) const {
+  CacheMoves sum;
+  if (!setup_.caches) return sum;
+  const auto add = [&](const CacheMoves& one, int64_t count) {
+    const auto n = uint64_t(count);
+    sum += {n * one.to_device, n * one.to_host, n * one.read, n * one.written};
+  };
+  const auto each = [&](const Decoding& d, const auto& visit) {
+    for (int32_t g = 0; g < setup_.groups; g++) {
+      const RowHomes& h = setup_.caches->homes(g);
+      const int64_t begin = int64_t{g} * setup_.rows_per_group;
+      const std::array<int64_t, 3> borders{h.device, h.first_on_disk(), setup_.rows_per_group};
+      for (size_t b = 0; b + 1 < borders.size(); b++)
+        if (const int64_t n = overlap(d.first, d.count, begin + borders[b], begin + borders[b + 1]);
+            n > 0)
+          visit(g, int32_t(borders[b]), n);
+    }
+  };
+  for (size_t layer = 0; layer < work.plans.size(); layer++) {
+    const policy::SlotLayout& slots = work.plans[layer].slots;
+    const auto l = int32_t(layer);
+    for (const Decoding& d : load.decode)
+      each(d, [&](int32_t g, int32_t place, int64_t n) {
+        add(setup_.caches->decode_moves(l, g, place, d.position, slots), n);
+      });
+    each(load.prompts, [&](int32_t g, int32_t place, int64_t n) {
+      add(setup_.caches->prompt_moves(l, g, place, load.prompts.position, slots), n);
+    });
+  }
+  return sum;
+}
+
+// A step in a steady run of equal ones: each stage is filled when its slot is free and the lane has
+// filled those before; it is computed when that is done.
+double CostModel::pipeline(const std::vector<double>& compute) const {
+  const auto slots = size_t(setup_.weight_options.slots);
+  std::vector<double> freed;  // [use]
+  double filled = 0, computed = 0, before = 0;
+  constexpr int kSteps = 4;
+  for (int step = 0; step < kSteps; step++) {
+    before = computed;
+    for (size_t s = 0; s < stages_.size(); s++) {
+      double begin = computed;
+      if (stages_[s].moves) {
+        const double free = freed.size() < slots ? 0 : freed[freed.size() - slots];
+        filled = std::max(filled, free) + std::max(stages_[s].link, stages_[s].disk);
+        begin = std::max(begin, filled);
+      }
+      computed = begin + compute[s];
+      if (stages_[s].moves) freed.push_back(computed);
+    }
+  }
+  return computed - before;
+}
+
+CostModel::StepCost CostModel::step(const Load& load, const Workload& work) const {
+  Compute sum{{}, std::vector<double>(stages_.size()), 0};
+  add_decode(sum, load, work);
+  const double prompts = add_prompts(sum, load, work);
+  LaneSeconds& l = sum.lanes;
+  const CacheMoves cache = moves(load, work);
+  const double copy = rates_.copy.at(1), requests = double(setup_.cache_options.disk_requests);
+  l.link = weight_link_ + link_seconds(double(cache.to_device));
+  l.link_down = link_seconds(double(cache.to_host));
+  l.disk = weight_disk_;
+  l.cache_disk = double(cache.read) / rates_.disk_read.at(requests) +
+                 double(cache.written) / rates_.disk_write.at(requests);
+  if (setup_.host_is_device) {
+    const auto passed = double(cache.to_device + cache.to_host);
+    l.cores = (l.compute() * setup_.threads + weight_cpu_ + passed / copy) / rates_.cores;
+    const double moved = weight_bytes_moved_ + 2 * passed + double(cache.read + cache.written);
+    if (moved > 0) l.bus = (sum.bytes + moved) / rates_.memory;
+  }
+  const double staged = setup_.weight_options.overlap ? pipeline(sum.stages)
+                                                      : l.compute() + weight_link_ + weight_disk_;
+  l.waiting = std::max(0.0, staged - l.compute());
+  l.seconds = setup_.weight_options.overlap
+                  ? std::max({staged, l.link, l.link_down, l.disk, l.cache_disk, l.cores, l.bus})
+                  : staged + l.link - weight_link_ + l.link_down + l.cache_disk;
+  return {l, l.compute() > 0 ? prompts / l.compute() : 0};
+}
+
+}  // namespace hydrant
