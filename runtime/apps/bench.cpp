@@ -9,6 +9,8 @@
 #include "runtime/apps/interrupt.hpp"
 #include "runtime/apps/memory_plan.hpp"
 #include "runtime/apps/output.hpp"
+#include "runtime/apps/prediction.hpp"
+#include "runtime/apps/profile_file.hpp"
 #include "runtime/apps/progress.hpp"
 #include "runtime/apps/run_job.hpp"
 #include "runtime/apps/trace_file.hpp"
@@ -73,6 +75,12 @@ class Bench {
           predicted_cache_moves(loaded, model.spec, device.ops(), c.shape, kv_dtype_, c.requests);
     }
     free_tokens_.resize(cases.size());
+    if (config.bench.profile.empty()) return;
+    const MachineRates rates = read_profile(config.bench.profile);
+    warn_of_other_machine(rates, config.bench.profile, device);
+    for (BenchResult& r : results_)
+      r.prediction = predict_run(rates, model, device, loaded.plan(), r.bench->shape, kv_dtype_,
+                                 workload_of(r.bench->requests));
   }
 
   // In turns, so that a drift of the machine's speed meets all cases alike. False: interrupted.
@@ -167,6 +175,7 @@ class Bench {
 int run_bench(const RunConfig& config, const Sources& sources) {
   check_writable(config.bench.json, sources.name("bench.json"));
   check_writable(config.bench.csv, sources.name("bench.csv"));
+  if (!config.bench.profile.empty()) read_profile(config.bench.profile);  // a bad one: at once
   const Model model = open_described_model(config, sources);
   const auto tokenizer = open_tokenizer(model.files);
   const std::vector<BenchCase> cases = bench_cases(config, sources, model.spec, *tokenizer);

@@ -97,6 +97,8 @@ OrderedJson json_row(const BenchResult& r, const BenchMachine& machine) {
   add_rate(row, "decode_tokens_per_second", r, rows * (output - 1), decode);
   add_rate(row, "total_tokens_per_second", r, rows * output,
            [](const BenchRun& run) { return run.prefill_seconds + run.decode_seconds; });
+  row["predicted_tokens_per_second"] =
+      r.prediction ? OrderedJson(r.prediction->tokens_per_second()) : OrderedJson();
   row["weight_bytes"] = r.weights;
   row["kv_bytes"] = r.kv;
   row["full_kv_bytes"] = r.full_kv;
@@ -163,6 +165,15 @@ std::string table_text(const std::vector<OrderedJson>& rows) {
         agreed ? fmt::format("{:.4f}", row["mean_kl"].get<double>()) : "-",
         agreed ? fmt::format("{}", row["first_difference_median"].get<int64_t>()) : "-");
   }
+  for (const OrderedJson& row : rows)
+    if (!row["predicted_tokens_per_second"].is_null() && !row["total_tokens_per_second"].is_null())
+      text += fmt::format("{} x {}: total {}, predicted {} ({:+.0f} %)\n",
+                          row["policy"].get<std::string>(), row["batch"].get<int64_t>(),
+                          rate_cell(row, "total_tokens_per_second"),
+                          rate_cell(row, "predicted_tokens_per_second"),
+                          100 * (row["predicted_tokens_per_second"].get<double>() /
+                                     row["total_tokens_per_second"].get<double>() -
+                                 1));
   return text +
          "prefill, decode, total: tokens per second (total: generated / (prefill + decode)); GB/s: "
          "weights and cache read "

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "offload/cost_model.hpp"
 #include "runtime/apps/agreement.hpp"
 #include "runtime/apps/traffic_meter.hpp"
 
@@ -25,6 +26,7 @@ struct BenchResult {
   Traffic traffic;          // of the runs together
   CacheMoves cache_moves;   // predicted, of one
   std::optional<Agreement> agreement;
+  std::optional<Prediction> prediction;  // by the profile that was given
 };
 
 // What all rows of a report share.

@@ -132,6 +132,8 @@ void check_whole_file(const RunConfig& config, const Sources& sources) {
         config, sources,
         sources.given("prompt") || sources.given("prompts") ? Command::generate : Command::score);
   check_bench_output(config, sources);
+  check_profile_output(config, sources);
+  check_plan_output(config, sources);
 }
 
 }  // namespace
@@ -142,6 +144,7 @@ void check_config(const RunConfig& config, const Sources& sources, Command comma
   if (command == Command::validate) return check_whole_file(config, sources);
   check_resume(config, sources, command);
   warn_of_keys_of_other_commands(sources, command);
+  if (command == Command::profile) return check_profile_output(config, sources);
   require(sources, "model", command == Command::inspect ? "MODEL" : "--model");
   if (command == Command::generate) check_generate(config, sources);
   if (command == Command::score) require_one(sources, "perplexity", "input");
@@ -153,6 +156,10 @@ void check_config(const RunConfig& config, const Sources& sources, Command comma
   if (command == Command::generate || command == Command::score || command == Command::tokenize)
     check_output(config, sources, command);
   if (command == Command::bench) check_bench_output(config, sources);
+  if (command == Command::plan) {
+    require(sources, "plan.profile", "--profile");
+    check_plan_output(config, sources);
+  }
 }
 
 }  // namespace hydrant

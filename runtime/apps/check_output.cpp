@@ -52,6 +52,8 @@ void refuse_input(const std::string& output, const std::string& key, const RunCo
       {sources.name("input"), &config.input},
       {sources.name("perplexity"), &config.perplexity},
       {sources.name("bench.text"), &config.bench.text},
+      {sources.name("bench.profile"), &config.bench.profile},
+      {sources.name("plan.profile"), &config.plan.profile},
       {sources.name("model"), &config.model},
       {"--config", &sources.file()}};
   for (const auto& [name, input] : inputs)
@@ -106,12 +108,28 @@ void refuse_foreign(const std::string& path, const std::string& key, const RunCo
 
 bool holds_rows(const std::string& path) { return is_json(beginning(path), is_row); }
 
-bool holds_document(const std::string& path) {
+bool holds_json(const std::string& path, bool (*fits)(const Json&)) {
   if (!beginning(path).starts_with('{')) return false;
   std::error_code unreadable;
   if (fs::file_size(path, unreadable) > kLongest) return false;
-  return is_json(read_text(path, kLongest), [](const Json& doc) {
+  return is_json(read_text(path, kLongest), fits);
+}
+
+bool holds_document(const std::string& path) {
+  return holds_json(path, [](const Json& doc) {
     return doc.is_object() && has_all(doc, {"version", "model", "device", "config", "rows"});
+  });
+}
+
+bool holds_profile(const std::string& path) {
+  return holds_json(path, [](const Json& doc) {
+    return doc.is_object() && has_all(doc, {"kind", "format_version", "machine", "products"});
+  });
+}
+
+bool holds_plan(const std::string& path) {
+  return holds_json(path, [](const Json& doc) {
+    return doc.is_object() && has_all(doc, {"placement", "batch", "bench", "plan"});
   });
 }
 
@@ -160,6 +178,18 @@ void check_bench_output(const RunConfig& config, const Sources& sources) {
     refuse_input(*path, *key, config, sources);
   refuse_foreign(json, json_key, config, "a document of results", holds_document);
   refuse_foreign(csv, csv_key, config, "a table of results", holds_table);
+}
+
+void check_profile_output(const RunConfig& config, const Sources& sources) {
+  const std::string &path = config.profile.output, key = sources.name("profile.output");
+  refuse_input(path, key, config, sources);
+  refuse_foreign(path, key, config, "a profile", holds_profile);
+}
+
+void check_plan_output(const RunConfig& config, const Sources& sources) {
+  const std::string &path = config.plan.output, key = sources.name("plan.output");
+  refuse_input(path, key, config, sources);
+  refuse_foreign(path, key, config, "a plan", holds_plan);
 }
 
 }  // namespace hydrant

@@ -9,7 +9,9 @@ namespace hydrant {
 // and neither --resume nor --overwrite says what to do with it, or when it would be replaced
 // although it is no earlier result of the same kind.
 void check_output(const RunConfig& config, const Sources& sources, Command command);
-// The same of bench's documents, which replace earlier ones.
+// The same of documents that replace earlier ones.
 void check_bench_output(const RunConfig& config, const Sources& sources);
+void check_profile_output(const RunConfig& config, const Sources& sources);
+void check_plan_output(const RunConfig& config, const Sources& sources);
 
 }  // namespace hydrant

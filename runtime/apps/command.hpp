@@ -11,5 +11,7 @@ int run_tokenize(const RunConfig& config, const Sources& sources);
 int run_inspect(const RunConfig& config, const Sources& sources);
 int run_bench(const RunConfig& config, const Sources& sources);
 int run_validate(const RunConfig& config, const Sources& sources);
+int run_profile(const RunConfig& config, const Sources& sources);
+int run_plan(const RunConfig& config, const Sources& sources);
 
 }  // namespace hydrant

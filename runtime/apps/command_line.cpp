@@ -59,6 +59,17 @@ constexpr std::array<About, size_t(Command::count)> kAbout{{
      "Refuses what a command would refuse of the file before it reads weights. Keys that a command "
      "needs\nmay be missing: they can be flags.\n",
      "hydrant validate run.json"},
+    {"measure what this machine takes for what runs are made of", "[--output FILE]",
+     "Rates of memory, copies, disk, products and attention as JSON, within a minute. The disk is "
+     "measured\nwith a file of 192 MiB that has no name. Other work on the machine makes them "
+     "lower.\n",
+     "hydrant profile --output machine.json --folder /models"},
+    {"find where weights and caches go, and the batch, that are fastest",
+     "--model PATH --profile FILE",
+     "The model may be a config.json alone. Prints the plan, predicted seconds of each lane in a "
+     "step, tokens\nper second, memory, and what comes next to it.\n",
+     "hydrant plan --model model.gguf --profile machine.json --prompt-len 512 --output-len 512 \\\n"
+     "    --memory-device 64MiB --policy h2o --budget 10%,20%,100% --output plan.json"},
 }};
 
 class Help final : public CLI::Formatter {
@@ -233,8 +244,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     if (parsed && !parsed->remaining().empty()) refuse_extra(*parsed, parsed->remaining().front());
   if (line.command == Command::count)
     fail(Fault::bad_config,
-         "a command is needed: generate, score, tokenize, inspect, bench or validate; see 'hydrant "
-         "--help'");
+         "a command is needed: generate, score, tokenize, inspect, bench, validate, profile or "
+         "plan; "
+         "see 'hydrant --help'");
   if (line.command == Command::validate && config_file.empty())
     fail(Fault::bad_config, "CONFIG: the file to check is needed");
 

@@ -15,9 +15,12 @@ namespace hydrant {
 namespace {
 
 using enum Command;
-constexpr Commands kAll(generate, score, tokenize, inspect, bench);
+constexpr Commands kModel(generate, score, tokenize, inspect, bench, Command::plan);
+constexpr Commands kAll(generate, score, tokenize, inspect, bench, Command::profile, Command::plan);
 constexpr Commands kRuns(generate, score, bench);            // what computes
 constexpr Commands kSized(generate, score, bench, inspect);  // what needs the shape of a run
+constexpr Commands kPlanned(generate, score, bench, inspect, Command::plan);  // what it is made of
+constexpr Commands kMachine(generate, score, bench, inspect, Command::profile, Command::plan);
 constexpr Commands kRows(generate, score, tokenize);
 constexpr uint64_t kSlots = policy::kMaxSlots, kTokens = 1 << 24,
                    kIds = std::numeric_limits<int32_t>::max();
@@ -86,7 +89,7 @@ std::vector<Key> make() {
   const std::string policies = policy::policy_names();
   return {
       named(text([](RunConfig& c) -> auto& { return c.model; }, "the path of a model folder or .gguf file"),
-            "model", "--model", "PATH", kAll, "a Hugging Face folder or a .gguf file"),
+            "model", "--model", "PATH", kModel, "a Hugging Face folder or a .gguf file"),
 
       same_rows(named(text([](RunConfig& c) -> auto& { return c.prompt; }, "a text"),
             "prompt", "--prompt", "TEXT", Commands(generate), "one prompt; - reads standard input")),
@@ -112,29 +115,29 @@ std::vector<Key> make() {
       named(integer([](RunConfig& c) -> auto& { return c.cache.recent; }, 0, kSlots),
             "cache.recent", "--recent", "SLOTS", Commands(generate, score, inspect), fmt::format("slots for the latest tokens ({})", policies_with(&policy::Regions::recent))),
       named(integer([](RunConfig& c) -> auto& { return c.cache.sinks; }, 0, kSlots),
-            "cache.sinks", "--sinks", "SLOTS", kSized, fmt::format("slots for the first tokens ({})", policies_with(&policy::Regions::sinks))),
+            "cache.sinks", "--sinks", "SLOTS", kPlanned, fmt::format("slots for the first tokens ({})", policies_with(&policy::Regions::sinks))),
       named(budget([](RunConfig& c) -> auto& { return c.cache.budget; }), "cache.budget", "--budget", "SIZE", Commands(generate, score, inspect),
             "all slots together: 204, 20% of prompt + output, or 20%p of the prompt"),
       named(budgets([](RunConfig& c) -> auto& { return c.cache.layer_budgets; }),
             "cache.layer_budgets", "--layer-budgets", "SIZE,...", Commands(generate, score, inspect), "a budget for each layer, instead of one for all"),
       named(choice([](RunConfig& c) -> auto& { return c.cache.positions; }, {"original", "cache"}),
-            "cache.positions", "--positions", "WHICH", kSized, "a key's place: original, or its rank in the cache"),
+            "cache.positions", "--positions", "WHICH", kPlanned, "a key's place: original, or its rank in the cache"),
       named(choice([](RunConfig& c) -> auto& { return c.cache.dtype; }, {"auto", "f32", "f16", "bf16"}),
-            "cache.dtype", "--cache-dtype", "TYPE", kSized, "keys and values: auto (f32 if compute.dtype is f32, else bf16), f32, f16, bf16"),
+            "cache.dtype", "--cache-dtype", "TYPE", kPlanned, "keys and values: auto (f32 if compute.dtype is f32, else bf16), f32, f16, bf16"),
 
       named(choice([](RunConfig& c) -> auto& { return c.compute_dtype; }, {"auto", "f32"}),
-            "compute.dtype", "--compute-dtype", "TYPE", kSized, "products: auto (rounds activations to bf16 or int8 blocks) or f32 (exact)"),
+            "compute.dtype", "--compute-dtype", "TYPE", kPlanned, "products: auto (rounds activations to bf16 or int8 blocks) or f32 (exact)"),
 
       same_rows(named(size([](RunConfig& c) -> auto& { return c.memory.device; }),
-            "memory.device", "--memory-device", "BYTES", kSized, "what may be used of the device's memory (64MiB, 1.5GB); default: what is free")),
+            "memory.device", "--memory-device", "BYTES", kPlanned, "what may be used of the device's memory (64MiB, 1.5GB); default: what is free")),
       same_rows(named(size([](RunConfig& c) -> auto& { return c.memory.host; }),
-            "memory.host", "--memory-host", "BYTES", kSized, "what may be used of the host's memory beside it; default: what is free")),
+            "memory.host", "--memory-host", "BYTES", kPlanned, "what may be used of the host's memory beside it; default: what is free")),
       same_rows(named(size([](RunConfig& c) -> auto& { return c.memory.disk; }),
-            "memory.disk", "--memory-disk", "BYTES", kSized, "what may be written to disk; default: what is free")),
+            "memory.disk", "--memory-disk", "BYTES", kPlanned, "what may be written to disk; default: what is free")),
       same_rows(named(text([](RunConfig& c) -> auto& { return c.memory.folder; }, "the path of a folder"),
-            "memory.folder", "--memory-folder", "PATH", kSized, "where that is; default: /var/tmp")),
+            "memory.folder", "--memory-folder", "PATH", kPlanned, "where that is; default: /var/tmp")),
       same_rows(named(rate([](RunConfig& c) -> auto& { return c.memory.link; }),
-            "memory.link", "--memory-link", "RATE", kRuns, "slow copies to the device down to this pace (3GB/s): on the CPU, a stand-in for its bus")),
+            "memory.link", "--memory-link", "RATE", Commands(generate, score, bench, Command::plan), "slow copies to the device down to this pace (3GB/s): on the CPU, a stand-in for its bus")),
       same_rows(named(whole_placement(), "placement", "--placement", "HOW", kSized,
             "auto, or six percentages: device,host of weights, of cache and of activations (20,80,0,100,0,100); the rest is disk")),
       same_rows(named(shares([](RunConfig& c) -> auto& { return c.placement.weights; }),
@@ -194,11 +197,11 @@ std::vector<Key> make() {
             "report_kept", "--report-kept", "", Commands(generate), "also report the positions in the cache at the end"),
 
       same_rows(named(integer([](RunConfig& c) -> auto& { return c.threads; }, 0, 1024),
-            "threads", "--threads", "N", kSized, "threads that compute; 0: one for each core this process may use")),
+            "threads", "--threads", "N", kMachine, "threads that compute; 0: one for each core this process may use")),
       named(choice([](RunConfig& c) -> auto& { return c.isa; }, {"generic", "avx2", "avx512", "avx512-bf16", "amx"}),
-            "isa", "--isa", "NAME", kSized, "a lower instruction path: generic, avx2, avx512 or avx512-bf16; or amx, which is off by default"),
+            "isa", "--isa", "NAME", kMachine, "a lower instruction path: generic, avx2, avx512 or avx512-bf16; or amx, which is off by default"),
       named(text([](RunConfig& c) -> auto& { return c.device; }, "the name of a backend"),
-            "device", "--device", "NAME", kSized, "the backend; default: the best usable one"),
+            "device", "--device", "NAME", kMachine, "the backend; default: the best usable one"),
       same_rows(named(toggle([](RunConfig& c) -> auto& { return c.quiet; }),
             "quiet", "--quiet", "", kAll, "nothing on standard error but errors")),
 
@@ -227,6 +230,8 @@ std::vector<Key> make() {
             "bench.json", "--json", "FILE", Commands(bench), "write all results as one JSON document; earlier ones are replaced"),
       named(text([](RunConfig& c) -> auto& { return c.bench.csv; }, "a path"),
             "bench.csv", "--csv", "FILE", Commands(bench), "write one line a case; earlier results are replaced"),
+      named(text([](RunConfig& c) -> auto& { return c.bench.profile; }, "the path of a profile"),
+            "bench.profile", "--profile", "FILE", Commands(bench), "of this machine: its prediction stands beside what is measured"),
 
       named(integer([](RunConfig& c) -> auto& { return c.inspect.batch; }, 1, 65536),
             "inspect.batch", "--batch", "N", Commands(inspect), "rows to estimate memory for"),
@@ -236,6 +241,28 @@ std::vector<Key> make() {
             "inspect.prompt_len", "--prompt-len", "N", Commands(inspect), "how many of them are the prompt; 0: all but one"),
       named(toggle([](RunConfig& c) -> auto& { return c.inspect.json; }),
             "inspect.json", "--json", "", Commands(inspect), "one JSON document instead of a table"),
+
+      named(text([](RunConfig& c) -> auto& { return c.profile.output; }, "a path"),
+            "profile.output", "--output", "FILE", Commands(Command::profile), "where the profile goes; default: standard output"),
+      named(text([](RunConfig& c) -> auto& { return c.profile.folder; }, "the path of a folder"),
+            "profile.folder", "--folder", "DIR", Commands(Command::profile), "on the disk to measure: where the models are"),
+
+      named(text([](RunConfig& c) -> auto& { return c.plan.profile; }, "the path of a profile"),
+            "plan.profile", "--profile", "FILE", Commands(Command::plan), "of the machine to plan for, from 'hydrant profile'"),
+      named(integer([](RunConfig& c) -> auto& { return c.plan.prompt_len; }, 1, kTokens),
+            "plan.prompt_len", "--prompt-len", "N", Commands(Command::plan), "tokens of each prompt"),
+      named(integer([](RunConfig& c) -> auto& { return c.plan.output_len; }, 1, kTokens),
+            "plan.output_len", "--output-len", "N", Commands(Command::plan), "tokens generated in each row"),
+      named(integer([](RunConfig& c) -> auto& { return c.plan.rows; }, 0, 1 << 20),
+            "plan.rows", "--rows", "N", Commands(Command::plan), "rows of the job; 0: as many as run together"),
+      named(text([](RunConfig& c) -> auto& { return c.plan.policy; }, "one of " + policies, is_policy),
+            "plan.policy", "--policy", "NAME", Commands(Command::plan), "which tokens stay: " + policies),
+      named(budgets([](RunConfig& c) -> auto& { return c.plan.budget; }),
+            "plan.budget", "--budget", "SIZE,...", Commands(Command::plan), "of every policy but full: 204, 20% or 20%p; of several each is planned"),
+      named(toggle([](RunConfig& c) -> auto& { return c.plan.explain; }),
+            "plan.explain", "--explain", "", Commands(Command::plan), "show what the predicted times are made of"),
+      named(text([](RunConfig& c) -> auto& { return c.plan.output; }, "a path"),
+            "plan.output", "--output", "FILE", Commands(Command::plan), "write the plan as a configuration for generate and bench; an earlier plan is replaced"),
   };
 }
 // clang-format on
@@ -244,7 +271,7 @@ std::vector<Key> make() {
 
 std::string_view name(Command command) {
   constexpr std::array<std::string_view, size_t(Command::count)> kNames{
-      "generate", "score", "tokenize", "inspect", "bench", "validate"};
+      "generate", "score", "tokenize", "inspect", "bench", "validate", "profile", "plan"};
   return kNames[size_t(command)];
 }
 

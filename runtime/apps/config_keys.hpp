@@ -14,7 +14,17 @@
 
 namespace hydrant {
 
-enum class Command : uint8_t { generate, score, tokenize, inspect, bench, validate, count };
+enum class Command : uint8_t {
+  generate,
+  score,
+  tokenize,
+  inspect,
+  bench,
+  validate,
+  profile,
+  plan,
+  count
+};
 std::string_view name(Command command);
 
 // A set of commands.

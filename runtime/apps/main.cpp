@@ -44,6 +44,10 @@ int run(int argc, char** argv) {
       return run_bench(config, line.sources);
     case Command::validate:
       return run_validate(config, line.sources);
+    case Command::profile:
+      return run_profile(config, line.sources);
+    case Command::plan:
+      return run_plan(config, line.sources);
     case Command::count:
       break;
   }

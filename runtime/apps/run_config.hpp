@@ -52,12 +52,26 @@ struct BenchConfig {
   int32_t warmup = 1, repeats = 3;
   bool agreement = true;
   std::string text, json, csv;  // files
+  std::string profile;          // to predict with; "": none
 };
 
 struct InspectConfig {
   int32_t batch = 1;
   int32_t length = 0, prompt_len = 0;  // 0: the model's limit; all but one of them
   bool json = false;
+};
+
+struct ProfileConfig {
+  std::string output, folder = "/var/tmp";
+};
+
+struct PlanConfig {
+  std::string profile, output;  // files
+  int32_t prompt_len = 512, output_len = 128;
+  int32_t rows = 0;  // of the job; 0: as many as run together
+  std::string policy = "full";
+  std::vector<std::string> budget{"20%"};
+  bool explain = false;
 };
 
 struct RunConfig {
@@ -93,6 +107,8 @@ struct RunConfig {
 
   BenchConfig bench;
   InspectConfig inspect;
+  ProfileConfig profile;
+  PlanConfig plan;
 };
 
 // Where each key that was given came from: path -> what a message calls it ("run.json: cache.heavy"

@@ -1,0 +1,40 @@
+// Measuring what a machine takes, for `hydrant profile`.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "offload/machine_rates.hpp"
+#include "runtime/device/device.hpp"
+
+namespace hydrant {
+
+// Says what is being measured; throws when the user has interrupted.
+using Measuring = std::function<void(const std::string& what)>;
+
+// The median of some passes, each of at least a few milliseconds, after one that warms up. `call`
+// is given 0, 1, 2, ... from pass to pass.
+double seconds_of_call(const std::function<void(size_t call)>& call);
+
+double median(std::vector<double> values);
+
+// Rounds over everything that is compared, so that a drift of the machine's speed meets all alike.
+inline constexpr int kRounds = 3;
+
+// Each fills in its part.
+void measure_products(Device& device, MachineRates& rates, const Measuring& measuring);
+void measure_attention(Device& device, MachineRates& rates, const Measuring& measuring);
+void measure_logits(Device& device, MachineRates& rates, const Measuring& measuring);
+void measure_steps(Device& device, MachineRates& rates, const Measuring& measuring);  // the last
+void measure_copies(Device& device, MachineRates& rates, const Measuring& measuring);
+
+struct DiskMeasure {
+  std::string folder;
+  bool direct = true;  // false: its file system has no direct requests, so the page cache took part
+};
+inline constexpr size_t kDiskRequest = size_t{1} << 20;  // as weights are read
+DiskMeasure measure_disk(Device& device, const std::string& folder, MachineRates& rates,
+                         const Measuring& measuring);
+
+}  // namespace hydrant

@@ -1,0 +1,200 @@
+#include "runtime/apps/profile_file.hpp"
+
+#include <fstream>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/file.hpp"
+#include "runtime/base/json.hpp"
+#include "runtime/base/log.hpp"
+
+namespace hydrant {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+constexpr const char* kKind = "hydrant profile";
+constexpr int kFormatVersion = 1;
+
+constexpr const char* kActivations[] = {"f32", "bf16", "int8"};
+
+OrderedJson curve_json(const Curve& curve, const char* size, const char* value) {
+  OrderedJson list = OrderedJson::array();
+  for (const auto& [x, y] : curve.points) list.push_back({{size, x}, {value, y}});
+  return list;
+}
+
+OrderedJson operation_json(const OperationRate& rate) {
+  return {{"seconds_per_call", rate.call}, {"seconds_per_element", rate.element}};
+}
+
+// A number of the file, with the path to it.
+class Reader {
+ public:
+  Reader(const Json& value, std::string where) : value_(value), where_(std::move(where)) {}
+
+  Reader at(const char* key) const {
+    if (!value_.is_object() || !value_.contains(key))
+      fail(Fault::bad_config, "{}: key {} is missing", where_, key);
+    return {value_[key], where_ + "." + key};
+  }
+  std::vector<Reader> list() const {
+    if (!value_.is_array() || value_.empty())
+      fail(Fault::bad_config, "{}: must be a list with entries, not {}", where_, shown(value_));
+    std::vector<Reader> entries;
+    for (size_t i = 0; i < value_.size(); i++)
+      entries.push_back({value_[i], fmt::format("{}[{}]", where_, i)});
+    return entries;
+  }
+  double number(double least) const {
+    if (!value_.is_number() || !(value_.get<double>() >= least))
+      fail(Fault::bad_config, "{}: must be a number of at least {}, not {}", where_, least,
+           shown(value_));
+    return value_.get<double>();
+  }
+  double seconds() const { return number(0); }
+  double rate() const { return number(1); }
+  std::string text() const {
+    if (!value_.is_string())
+      fail(Fault::bad_config, "{}: must be a text, not {}", where_, shown(value_));
+    return value_.get<std::string>();
+  }
+  DType dtype() const {
+    const auto dtype = dtype_named(text());
+    if (!dtype) fail(Fault::bad_config, "{}: unknown format '{}'", where_, text());
+    return *dtype;
+  }
+  Activations activations() const {
+    for (size_t i = 0; i < std::size(kActivations); i++)
+      if (text() == kActivations[i]) return Activations(i);
+    fail(Fault::bad_config, "{}: must be f32, bf16 or int8, not {}", where_, shown(value_));
+  }
+  Curve curve(const char* size, const char* value, double least,
+              Curve::Beyond beyond = Curve::Beyond::straight) const {
+    Curve curve{{}, beyond};
+    for (const Reader& point : list()) {
+      curve.points.emplace_back(point.at(size).number(0), point.at(value).number(least));
+      const size_t n = curve.points.size();
+      if (n > 1 && curve.points[n - 1].first <= curve.points[n - 2].first)
+        fail(Fault::bad_config, "{}: its {} must ascend", point.where_, size);
+    }
+    return curve;
+  }
+  OperationRate operation() const {
+    return {at("seconds_per_call").seconds(), at("seconds_per_element").seconds()};
+  }
+
+ private:
+  const Json& value_;
+  std::string where_;
+};
+
+}  // namespace
+
+std::string processor_name() {
+  std::ifstream lines("/proc/cpuinfo");
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown";
+}
+
+std::string profile_text(const MachineRates& r, const ProfileOrigin& origin) {
+  OrderedJson doc{{"kind", kKind},
+                  {"format_version", kFormatVersion},
+                  {"date", origin.date},
+                  {"machine",
+                   {{"device", r.device},
+                    {"description", origin.device_line},
+                    {"isa", r.isa},
+                    {"processor", r.processor},
+                    {"system", origin.system},
+                    {"threads", r.threads},
+                    {"cores", r.cores}}},
+                  {"memory", {{"read_bytes_per_second", r.memory}}},
+                  {"copy_to_device", curve_json(r.copy, "under_way", "bytes_per_second")},
+                  {"disk",
+                   {{"folder", origin.disk.folder},
+                    {"direct", origin.disk.direct},
+                    {"request_bytes", kDiskRequest},
+                    {"read", curve_json(r.disk_read, "under_way", "bytes_per_second")},
+                    {"write", curve_json(r.disk_write, "under_way", "bytes_per_second")}}},
+                  {"fork_join_seconds", r.fork_join},
+                  {"blocks", curve_json(r.block, "activation_elements", "seconds_beside_products")},
+                  {"logits", operation_json(r.logits)}};
+  for (const PackRate& p : r.packing)
+    doc["packing"].push_back({{"format", name(p.format)}, {"cpu_seconds_per_byte", p.byte}});
+  for (const ProductRate& p : r.products)
+    doc["products"].push_back(
+        {{"format", name(p.format)},
+         {"activations", kActivations[size_t(p.activations)]},
+         {"weights", curve_json(p.weight, "rows", "seconds_per_weight")},
+         {"calls", curve_json(p.call, "input_elements", "seconds_per_call")}});
+  for (const AttentionRate& a : r.attention)
+    doc["attention"].push_back(
+        {{"dtype", name(a.dtype)},
+         {"decode", curve_json(a.decode, "heads_per_kv_head", "seconds_per_key_component")},
+         {"scored", curve_json(a.scored, "heads_per_kv_head", "seconds_per_key_component")},
+         {"prompt", curve_json(a.prompt, "head_dim", "seconds_per_query_and_key")},
+         {"columns", curve_json(a.columns, "head_dim", "seconds_per_query_and_key")}});
+  return doc.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+MachineRates read_profile(const std::string& path) {
+  const Json doc = parse_json(read_text(path, 1 << 20), path, Fault::bad_config);
+  if (!doc.is_object() || doc.value("kind", Json()) != kKind)
+    fail(Fault::bad_config, "{}: not a profile; 'hydrant profile --output {}' makes one", path,
+         path);
+  const Reader top(doc, path);
+  if (top.at("format_version").number(0) != kFormatVersion)
+    fail(Fault::bad_config, "{}: format_version is {}, this program reads {}", path,
+         shown(doc["format_version"]), kFormatVersion);
+  const Reader machine = top.at("machine"), disk = top.at("disk");
+  MachineRates r;
+  r.device = machine.at("device").text();
+  r.isa = machine.at("isa").text();
+  r.processor = machine.at("processor").text();
+  r.threads = int(machine.at("threads").number(1));
+  r.cores = int(machine.at("cores").number(1));
+  r.memory = top.at("memory").at("read_bytes_per_second").rate();
+  const auto rates = [](const Reader& list) {
+    return list.curve("under_way", "bytes_per_second", 1, Curve::Beyond::level);
+  };
+  r.copy = rates(top.at("copy_to_device"));
+  r.disk_read = rates(disk.at("read"));
+  r.disk_write = rates(disk.at("write"));
+  r.fork_join = top.at("fork_join_seconds").seconds();
+  r.block = top.at("blocks").curve("activation_elements", "seconds_beside_products", 0);
+  r.logits = top.at("logits").operation();
+  for (const Reader& p : top.at("packing").list())
+    r.packing.push_back({p.at("format").dtype(), p.at("cpu_seconds_per_byte").seconds()});
+  for (const Reader& p : top.at("products").list())
+    r.products.push_back({p.at("format").dtype(), p.at("activations").activations(),
+                          p.at("weights").curve("rows", "seconds_per_weight", 0),
+                          p.at("calls").curve("input_elements", "seconds_per_call", 0)});
+  for (const Reader& a : top.at("attention").list()) {
+    const auto by_heads = [&](const char* key) {
+      return a.at(key).curve("heads_per_kv_head", "seconds_per_key_component", 0);
+    };
+    const auto by_dims = [&](const char* key) {
+      return a.at(key).curve("head_dim", "seconds_per_query_and_key", 0);
+    };
+    r.attention.push_back({a.at("dtype").dtype(), by_heads("decode"), by_heads("scored"),
+                           by_dims("prompt"), by_dims("columns")});
+  }
+  return r;
+}
+
+void warn_of_other_machine(const MachineRates& r, const std::string& path, const Device& device) {
+  std::string others;
+  const auto compare = [&](const std::string& measured, const std::string& here) {
+    if (measured != here)
+      others += fmt::format("{}{}, not {}", others.empty() ? "" : "; ", measured, here);
+  };
+  compare(r.device, std::string(device.name()));
+  compare(r.processor, processor_name());
+  compare(r.isa, std::string(device.isa()));
+  compare(fmt::format("{} threads", r.threads), fmt::format("{} threads", device.threads()));
+  if (!others.empty())
+    log::warning("{}: measured elsewhere ({}): what it predicts is not for this machine", path,
+                 others);
+}
+
+}  // namespace hydrant
