@@ -1,4 +1,4 @@
-// Ctrl-C: the first asks a run to end at its next step, the second ends the process.
+// Ctrl-C: the first asks a run to end in good order, the second ends the process.
 #pragma once
 
 namespace hydrant {
@@ -11,7 +11,7 @@ inline constexpr int kInterrupted = 130;  // exit code
 void handle_signals();
 bool interrupted();
 
-// While one lives, the code that made it asks interrupted() once a step.
+// While one lives, the code that made it asks interrupted() again and again.
 class Interruptible {
  public:
   Interruptible();

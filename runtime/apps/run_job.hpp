@@ -11,7 +11,7 @@ struct JobEnd {
   bool interrupted = false;
 };
 
-// As Generator::run. Ends at the next step after Ctrl-C, and when one of the listener's functions
+// As Generator::run. Ends soon after Ctrl-C, and when one of the listener's functions
 // throws, whose exception is then thrown from here; `cancelled` is this function's own.
 JobEnd run_job(Generator& generator, std::span<const Request> requests, Listener listener);
 

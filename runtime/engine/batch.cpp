@@ -5,6 +5,17 @@
 #include "runtime/base/aligned.hpp"
 
 namespace hydrant {
+namespace {
+
+// Tokens of a row for which there is room from the start. A row may end long before its limit,
+// which may be in the millions.
+constexpr size_t kUsualTokens = 1024;
+
+size_t usual_tokens(const Request& request) {
+  return std::min(size_t(request.max_new_tokens), kUsualTokens);
+}
+
+}  // namespace
 
 Batch::Batch(std::span<const Request> rows, const BatchShape& shape, const JobLimits& limits)
     : rows_(rows), prefill_tokens_(shape.prefill_tokens), limits_(limits) {
@@ -28,10 +39,10 @@ LiveRow* Batch::admit_next(int64_t& tokens) {
   free->index = next_++;
   free->processed = 0;
   free->completion = Completion{};
-  free->completion.tokens.reserve(size_t(request.max_new_tokens));
+  free->completion.tokens.reserve(usual_tokens(request));
   free->seen.clear();
   if (request.sampling.repetition_penalty != 1) {
-    free->seen.reserve(request.prompt.size() + size_t(request.max_new_tokens));
+    free->seen.reserve(request.prompt.size() + usual_tokens(request));
     free->seen = request.prompt;
     std::sort(free->seen.begin(), free->seen.end());
     free->seen.erase(std::unique(free->seen.begin(), free->seen.end()), free->seen.end());

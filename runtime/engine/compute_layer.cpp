@@ -107,13 +107,17 @@ void head(const LayerContext& context, const GroupStep& group, const LayerWeight
       context.stream, {logits, first_rows(memory.best, rows), first_rows(memory.lse, rows)});
 }
 
-// Adds the host time of a piece to its kind.
+// Piece by piece, whose host time is added to its kind. A step may hold thousands of tokens, a
+// piece does not: between two of them the run may end.
 template <class Work>
-void timed(const LayerContext& context, const Piece& piece, const Work& work) {
-  const auto begin = Clock::now();
-  work();
-  (piece.decode ? context.seconds.decode : context.seconds.prefill) +=
-      std::chrono::duration<double>(Clock::now() - begin).count();
+void each_piece(const LayerContext& context, const GroupStep& group, const Work& work) {
+  for (const Piece& piece : group.pieces) {
+    if (context.cancellation.ask()) return;
+    const auto begin = Clock::now();
+    work(piece);
+    (piece.decode ? context.seconds.decode : context.seconds.prefill) +=
+        std::chrono::duration<double>(Clock::now() - begin).count();
+  }
 }
 
 }  // namespace
@@ -125,17 +129,17 @@ void compute_layer(const LayerContext& context, int stage, const GroupStep& grou
   const int32_t layer = stage - 1;
   CacheViews caches;
   if (stage > 0) caches = context.caches.acquire({layer, group.group}, context.stream);
-  for (const Piece& piece : group.pieces)
-    timed(context, piece, [&] {
-      const Tensor x = context.hidden.acquire(stage, piece.number, context.stream);
-      if (stage == 0)
-        embed(context, piece, weights, x);
-      else
-        block(context, {piece, group, layer, caches}, weights, x);
-      if (stage == last_block) keep_outputs(context, group, piece, x);
-      context.hidden.release(stage, piece.number, context.stream);
-    });
-  if (stage > 0) context.caches.release({layer, group.group}, context.stream);
+  each_piece(context, group, [&](const Piece& piece) {
+    const Tensor x = context.hidden.acquire(stage, piece.number, context.stream);
+    if (stage == 0)
+      embed(context, piece, weights, x);
+    else
+      block(context, {piece, group, layer, caches}, weights, x);
+    if (stage == last_block) keep_outputs(context, group, piece, x);
+    context.hidden.release(stage, piece.number, context.stream);
+  });
+  if (stage > 0 && !context.cancellation.said())
+    context.caches.release({layer, group.group}, context.stream);
 }
 
 }  // namespace hydrant

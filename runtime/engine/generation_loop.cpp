@@ -73,22 +73,22 @@ RunFigures GenerationLoop::run(std::span<const Request> rows, const BatchShape& 
   figures_ = {};
   figures_.kv_bytes = parts_.cache.bytes();
   Batch batch(rows, shape, limits_);
+  Cancellation cancellation(listener);
   while (true) {
-    if (listener.cancelled && listener.cancelled()) {
+    if (cancellation.ask()) {
       cancel(batch, rows.size(), listener);
       return figures_;
     }
     batch.admit([&](LiveRow& row) {
       parts_.cache.admit(row.group, row.place, row.request->plans);
       parts_.caches.admit(row.group, row.place);
-      figures_.prompt_tokens += int64_t(row.request->prompt.size());
     });
     if (!batch.plan(step_)) return figures_;
-    run_step(batch, listener);
+    run_step(batch, listener, cancellation);
   }
 }
 
-void GenerationLoop::run_step(Batch& batch, const Listener& listener) {
+void GenerationLoop::run_step(Batch& batch, const Listener& listener, Cancellation& cancellation) {
   const auto begin = Clock::now();
   begin_step();
   StepSeconds pieces;
@@ -98,7 +98,7 @@ void GenerationLoop::run_step(Batch& batch, const Listener& listener) {
     const LayerWeights weights = parts_.weights.acquire(stage, parts_.compute);
     const LayerContext context{parts_.spec,   parts_.ops,    parts_.compute, parts_.weights,
                                parts_.caches, parts_.hidden, parts_.memory,  step_,
-                               prompts_,      pieces};
+                               prompts_,      pieces,        cancellation};
     for (size_t i = 0; i < step_.active.size(); i++) {
       const GroupStep& group = step_.groups[step_.active[i]];
       prefetch_cache_after(stage, i);
@@ -106,7 +106,14 @@ void GenerationLoop::run_step(Batch& batch, const Listener& listener) {
         const Traced traced(parts_.compute, 0, "stage {} group {}", stage, group.group);
         compute_layer(context, stage, group, weights);
       }
-      if (stage == stages - 1) choose(batch, group, listener);
+      if (stage == stages - 1) {
+        // Once all layers have been committed; the first head was computed beside the last stores.
+        if (i == 0) parts_.caches.finish_step(parts_.compute);
+        choose(batch, group, listener);
+      } else if (cancellation.said()) {
+        broken_ = true;
+        return;
+      }
     }
     parts_.weights.release(stage, parts_.compute);
   }
@@ -158,8 +165,10 @@ void GenerationLoop::begin_step() {
 }
 
 void GenerationLoop::choose(Batch& batch, const GroupStep& group, const Listener& listener) {
-  parts_.caches.finish_step(parts_.compute);
   parts_.compute.synchronize();
+  for (const StepOutput& output : group.outputs)
+    if (const LiveRow& row = batch.row(group.group, output.place); row.processed == 0)
+      figures_.prompt_tokens += int64_t(row.request->prompt.size());
   batch.advance(group);
   const auto vocab = size_t(parts_.spec.vocab);
   for (size_t i = 0; i < group.outputs.size(); i++) {
@@ -194,7 +203,7 @@ void GenerationLoop::choose(LiveRow& row, const RowLogits& logits, const Listene
 void GenerationLoop::end_row(LiveRow& row, Finish how, const Listener& listener) {
   Completion completion = std::move(row.completion);
   completion.finish = how;
-  if (row.request->report_kept)
+  if (row.request->report_kept && !broken_)
     for (int32_t layer = 0; layer < parts_.spec.layers; layer++)
       completion.kept.push_back(
           parts_.cache.kept(parts_.compute, layer, row.group, row.place, row.processed));
@@ -203,6 +212,7 @@ void GenerationLoop::end_row(LiveRow& row, Finish how, const Listener& listener)
 }
 
 void GenerationLoop::cancel(Batch& batch, size_t rows, const Listener& listener) {
+  parts_.compute.synchronize();
   for (LiveRow& row : batch.places())
     if (row.request) end_row(row, Finish::cancelled, listener);
   Completion never_begun;

@@ -31,17 +31,19 @@ struct LoopParts {
 // In each step every row in flight gets one token: rows just admitted by their whole prompt, the
 // others by their latest token. Stage by stage, and in a stage group by group, so that a stage's
 // weights come once for all groups. The host waits for a group's logits, chooses, and ends rows; at
-// the border of two steps their places go to the next rows.
+// the border of two steps their places go to the next rows. A cancelled run ends between two pieces
+// of a layer: what of the step had been done is lost, and the caches are not fit for another.
 class GenerationLoop {
  public:
   GenerationLoop(const LoopParts& parts, const JobLimits& limits);
   RunFigures run(std::span<const Request> rows, const BatchShape& shape, const Listener& listener);
+  bool ended_within_step() const { return broken_; }
 
  private:
   void fill_rank_table();
   void begin_step();
   void prefetch_cache_after(int stage, size_t active);
-  void run_step(Batch& batch, const Listener& listener);
+  void run_step(Batch& batch, const Listener& listener, Cancellation& cancellation);
   void choose(Batch& batch, const GroupStep& group, const Listener& listener);
   void choose(LiveRow& row, const RowLogits& logits, const Listener& listener);
   void end_row(LiveRow& row, Finish how, const Listener& listener);
@@ -55,6 +57,7 @@ class GenerationLoop {
   std::vector<PieceTokens> pieces_;
   Sampler sampler_;
   RunFigures figures_;
+  bool broken_ = false;
 };
 
 }  // namespace hydrant

@@ -137,6 +137,7 @@ RunFigures Generator::run(std::span<const Request> rows, const Listener& listene
       const CacheNeed elsewhere = s.homes->need(work.shape, s.device.ops());
       figures.kv_bytes += elsewhere.host + elsewhere.disk;
     }
+    if (loop.ended_within_step()) s.workspace.reset();
     return figures;
   } catch (...) {
     s.workspace.reset();

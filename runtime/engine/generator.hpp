@@ -59,7 +59,7 @@ struct Completion {
   Finish finish = Finish::length;
   std::string error;  // when finish is failed
   std::vector<std::vector<std::vector<int32_t>>>
-      kept;  // [layer][kv head][positions, ascending], if asked for
+      kept;  // [layer][kv head][positions, ascending], if asked for and not cancelled within a step
 };
 
 // Measured while running. Seconds are wall time; a step that does both counts each part on its own.
@@ -87,7 +87,9 @@ struct Listener {
   // The unscaled logits [vocab] that a token is about to be chosen from; valid during the call. May
   // be empty.
   std::function<void(size_t row, std::span<const float> logits)> on_logits;
-  std::function<bool()> cancelled;  // asked once a step: true ends the run; may be empty
+  // Asked before each piece of a layer: true ends the run, rows in flight with the tokens they
+  // have. May be empty.
+  std::function<bool()> cancelled;
 };
 
 // Bytes a run will take beside the weights; measured by the code that lays the memory

@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "runtime/engine/cancellation.hpp"
 #include "runtime/engine/feed.hpp"
 #include "runtime/engine/step.hpp"
 #include "runtime/engine/step_memory.hpp"
@@ -27,6 +28,7 @@ struct LayerContext {
   // step is over; room for any step is reserved, so spans into it hold.
   std::vector<std::vector<PromptSegment>>& prompts;
   StepSeconds& seconds;
+  Cancellation& cancellation;
 };
 
 }  // namespace hydrant

@@ -109,7 +109,7 @@ TEST_CASE("a file never gets what was meant for a closed stream") {
   CHECK(json_lines(read_text(out)).size() == 1);
 }
 
-TEST_CASE("Ctrl-C ends a run at its next step and keeps what is finished") {
+TEST_CASE("Ctrl-C ends a run and keeps what is finished") {
   const Tiny t;
   const std::string out = t.work.file("out.jsonl");
   // Positions in the cache have no limit: the second row would run for hours.

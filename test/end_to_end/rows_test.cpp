@@ -185,10 +185,14 @@ TEST_CASE("cancelling ends the rows in flight with what they have", "[rows]") {
   for (int i = 0; i < 6; i++)
     rows.push_back(request_of(engine.model.spec, random_prompt(random, 7), i == 0 ? 2 : 20));
   const auto whole = run_all(engine.generator(), rows);
-  int steps = 0;
+  int steps = 0;  // in each of which row 1 gets a token
   std::vector<std::pair<size_t, Completion>> done;
   Listener listener;
-  listener.cancelled = [&] { return ++steps > 4; };
+  listener.on_token = [&](size_t row, const TokenChoice&) {
+    steps += row == 1;
+    return true;
+  };
+  listener.cancelled = [&] { return steps == 4; };
   listener.on_done = [&](size_t row, Completion&& c) { done.emplace_back(row, std::move(c)); };
   engine.generator({3, 1, 64, 100}).run(rows, listener);
   REQUIRE(done.size() == 6);

@@ -190,3 +190,17 @@ TEST_CASE("limits come from the rows that need them", "[batch]") {
   CHECK(b.scored);
   CHECK(b.ranks == 41);
 }
+
+TEST_CASE("a limit in the millions takes no room before its tokens come") {
+  std::vector<Request> rows(4, request(3, 8, false, Positions::cache));
+  for (Request& row : rows) {
+    row.max_new_tokens = 1 << 24;
+    row.sampling.repetition_penalty = 1.5f;
+  }
+  Dry dry(rows, {4, 1, 64, 64});
+  CHECK(dry.step().size() == 4);
+  for (const LiveRow& row : dry.batch.places()) {
+    CHECK(row.completion.tokens.capacity() < 5000);
+    CHECK(row.seen.capacity() < 5000);
+  }
+}
