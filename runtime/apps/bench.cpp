@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <exception>
 
 #include "runtime/apps/bandwidth.hpp"
 #include "runtime/apps/bench_report.hpp"
@@ -170,6 +171,28 @@ class Bench {
   std::vector<Tokens> free_tokens_;
 };
 
+// Each wherever it can be written: minutes of measuring lie in it. Then throws the first failure.
+void write_report(const BenchConfig& to, const OrderedJson& document,
+                  const std::vector<OrderedJson>& rows) {
+  std::exception_ptr failure;
+  const auto attempt = [&](const auto& write) {
+    try {
+      write();
+    } catch (const Error&) {
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  attempt([&] {
+    if (to.json.empty()) return;
+    write_file(to.json, document.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
+  });
+  attempt([&] {
+    if (!to.csv.empty()) write_file(to.csv, csv_text(rows));
+  });
+  attempt([&] { Output("").write(table_text(rows)); });
+  if (failure) std::rethrow_exception(failure);
+}
+
 }  // namespace
 
 int run_bench(const RunConfig& config, const Sources& sources) {
@@ -204,17 +227,12 @@ int run_bench(const RunConfig& config, const Sources& sources) {
       bench.rows({loaded.weights().formats, std::string(name(cache_dtype(config))),
                   loaded.weights().activations, std::string(device->isa()), device->threads(),
                   loaded.plan().offload.shares, loaded.plan().caches.shares, config.memory.link});
-  Output("").write(table_text(rows));
-  if (!config.bench.json.empty()) {
-    const OrderedJson doc{{"version", HYDRANT_VERSION},
-                          {"model", config.model},
-                          {"device", device->describe()},
-                          {"config", OrderedJson(effective_config(effective, Command::bench))},
-                          {"rows", rows}};
-    write_file(config.bench.json,
-               doc.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
-  }
-  if (!config.bench.csv.empty()) write_file(config.bench.csv, csv_text(rows));
+  const OrderedJson document{{"version", HYDRANT_VERSION},
+                             {"model", config.model},
+                             {"device", device->describe()},
+                             {"config", OrderedJson(effective_config(effective, Command::bench))},
+                             {"rows", rows}};
+  write_report(config.bench, document, rows);
   if (!whole) log::warning("interrupted; what was measured is shown");
   return whole ? 0 : kInterrupted;
 }

@@ -98,15 +98,22 @@ void check_placement(const RunConfig& config, const Sources& sources, Command co
       !std::filesystem::is_directory(folder, absent))
     fail(Fault::bad_config, "{}: {} is not a folder", sources.name("memory.folder"), folder);
   const auto unused = [&](std::initializer_list<const char*> paths, const char* why) {
+    std::string given;
     for (const char* path : paths)
-      if (sources.given(path)) log::warning("{} has no effect {}", sources.name(path), why);
+      if (sources.given(path))
+        given += given.empty()            ? sources.name(path)
+                 : is_flag(sources, path) ? ", " + sources.name(path)
+                                          : fmt::format(", {}", path);
+    if (!given.empty()) log::warning("{}: no effect {}", given, why);
   };
+  // What is found of itself may move weights, but nothing else.
+  const bool weights_stay = !p.automatic && all_on_device(p.weights);
+  if (weights_stay)
+    unused({"prefetch.weight_slots", "prefetch.disk_lanes"}, "with all weights on the device");
   if (all_on_device(p.cache))
     unused({"prefetch.cache_slots", "cache_compute"}, "with the cache on the device");
-  if (p.automatic) return;
-  if (all_on_device(p.weights))
-    unused({"prefetch.weight_slots", "prefetch.disk_lanes"}, "with all weights on the device");
-  if (all_on_device(p.weights) && all_on_device(p.cache) && all_on_device(p.activations))
+  if (p.cache.disk == 0) unused({"memory.disk", "memory.folder"}, "without a cache on disk");
+  if (weights_stay && all_on_device(p.cache) && all_on_device(p.activations))
     unused({"overlap", "memory.link"}, "with everything on the device");
 }
 

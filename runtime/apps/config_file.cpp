@@ -86,12 +86,13 @@ void read_flag(const Key& key, const std::vector<std::string>& texts, RunConfig&
   sources.add(key.path, key.flag);
 }
 
-Json effective_config(const RunConfig& config, Command command) {
+Json effective_config(const RunConfig& config, Command command, Shown which) {
+  const RunConfig unasked;
   Json document = Json::object();
   for (const Key& key : config_keys()) {
     if (command != Command::validate && !key.commands.has(command)) continue;
     Json value = key.write(config);
-    if (value.is_null()) continue;
+    if (value.is_null() || (which == Shown::changed && value == key.write(unasked))) continue;
     const std::string section = section_of(key.path);
     if (section.empty())
       document[key.path] = std::move(value);

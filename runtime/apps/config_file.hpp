@@ -21,7 +21,8 @@ void read_config_file(const std::string& path, RunConfig& config, Sources& sourc
 void read_flag(const Key& key, const std::vector<std::string>& texts, RunConfig& config,
                Sources& sources);
 
+enum class Shown { all, changed };  // changed: what is not as it would be unasked
 // All keys that the command uses, defaults filled in; for `validate` all that there are.
-nlohmann::json effective_config(const RunConfig& config, Command command);
+nlohmann::json effective_config(const RunConfig& config, Command command, Shown which = Shown::all);
 
 }  // namespace hydrant

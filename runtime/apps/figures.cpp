@@ -83,10 +83,12 @@ std::string cache_line(const RunConfig& config, std::span<const Request> request
   int64_t slots = 0;
   for (const policy::RowPlan& plan : row.plans) slots += plan.slots.capacity();
   slots /= int64_t(row.plans.size());  // layers may differ: their mean
-  return fmt::format("cache {}: {} slots, {:.1f} % of {} tokens, {:.1f} % of the prompt's {}{}",
-                     config.cache.policy, count_text(slots), 100.0 * double(slots) / double(length),
-                     count_text(length), 100.0 * double(slots) / double(prompt), count_text(prompt),
-                     requests.size() > 1 ? " (the longest row)" : "");
+  std::string line = fmt::format("cache {}: {} slots", config.cache.policy, count_text(slots));
+  if (config.cache.policy != "full")
+    line += fmt::format(", {:.1f} % of {} tokens, {:.1f} % of the prompt's {}",
+                        100.0 * double(slots) / double(length), count_text(length),
+                        100.0 * double(slots) / double(prompt), count_text(prompt));
+  return line + (requests.size() > 1 ? " (the longest row)" : "");
 }
 
 std::string figures_line(const RunFigures& f, int64_t rows, size_t full_kv, const RunPlan& plan) {
@@ -94,11 +96,12 @@ std::string figures_line(const RunFigures& f, int64_t rows, size_t full_kv, cons
   const double decode_rate = rate(decoded, f.decode_seconds);
   return fmt::format(
       "{} prompt + {} generated tokens; prefill {} tok/s, decode {} tok/s; KV {} ({:.1f} % of the "
-      "full cache's {}); peak memory {} (predicted: at most {})",
+      "full cache's {}); peak memory {} (predicted: {}, at most {})",
       count_text(f.prompt_tokens), count_text(f.generated_tokens),
       rate_text(rate(f.prompt_tokens, f.prefill_seconds)), rate_text(decode_rate),
       bytes_text(f.kv_bytes), full_kv > 0 ? 100.0 * double(f.kv_bytes) / double(full_kv) : 0.0,
-      bytes_text(full_kv), bytes_text(peak_memory()), bytes_text(plan.peak()));
+      bytes_text(full_kv), bytes_text(peak_memory()), bytes_text(plan.peak()),
+      bytes_text(plan.most()));
 }
 
 }  // namespace hydrant

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <memory>
 
 #include "runtime/apps/cache_choice.hpp"
@@ -125,7 +127,17 @@ void report_start(const RunConfig& config, const Model& model, const LoadedModel
             machine_line(model, loaded, device, cache_dtype(config)));
   log::info("{}; ready after {:.2f} s", cache_line(config, job.requests), loaded.load_seconds());
   log::info("{}", memory_line(loaded.plan()));
-  log::info("config {}", effective_config(config, Command::generate).dump());
+  // Results carry the configuration whole; beside a text on a terminal what was asked for is
+  // enough.
+  if (!config.prompt || !::isatty(STDERR_FILENO)) {
+    log::info("config {}", effective_config(config, Command::generate).dump());
+    return;
+  }
+  RunConfig asked = config;
+  asked.prompt.reset();
+  if (loaded.plan().all_on_device()) asked.placement = {};
+  log::info("config as by default, but for {}",
+            effective_config(asked, Command::generate, Shown::changed).dump());
 }
 
 }  // namespace
@@ -140,7 +152,7 @@ int run_generate(const RunConfig& config, const Sources& sources) {
 
   if (job.requests.empty()) {
     Writer writer(config, *tokenizer, job);
-    if (job.lines.empty()) log::warning("{}: no lines", config.prompts);
+    if (job.lines.empty()) log::warning("{}: no lines", input_name(config.prompts));
     writer.close();
     return writer.failed() > 0 ? 1 : 0;
   }
@@ -164,12 +176,12 @@ int run_generate(const RunConfig& config, const Sources& sources) {
   writer.close();
   log::info("{}", figures_line(end.figures, int64_t(job.requests.size()),
                                full_kv_bytes(generator, job.requests, shape), loaded.plan()));
-  traffic.report(end.figures.steps);
   trace.write();
-  if (end.interrupted) {
+  if (end.interrupted) {  // within a step, of which traffic would have a part
     log::warning("interrupted; {}", kept_after_interrupt(config));
     return kInterrupted;
   }
+  traffic.report(end.figures.steps);
   if (writer.failed() > 0) log::warning("{}", failure_line(job.lines, writer.failed()));
   return writer.failed() > 0 ? 1 : 0;
 }

@@ -58,8 +58,10 @@ class Ids {
 
 }  // namespace
 
+std::string input_name(const std::string& path) { return path == "-" ? "standard input" : path; }
+
 std::string read_input(const std::string& path) {
-  const std::string name = path == "-" ? "standard input" : path;
+  const std::string name = input_name(path);
   const Descriptor in(path);
   std::string text;
   char block[1 << 16];

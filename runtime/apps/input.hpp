@@ -13,6 +13,7 @@ namespace hydrant {
 
 // All of a file, pipe or, for "-", standard input. Throws bad_input when it cannot be read.
 std::string read_input(const std::string& path);
+std::string input_name(const std::string& path);  // in messages
 
 // Throws bad_input "WHAT: ... byte N" where `text` is not UTF-8.
 void require_utf8(std::string_view text, const std::string& what);

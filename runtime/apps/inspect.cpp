@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "models/registry.hpp"
@@ -39,9 +40,9 @@ OrderedJson architecture(const Model& model, const WeightPlan& plan) {
           {"bos", s.bos >= 0 ? OrderedJson(s.bos) : OrderedJson()}};
 }
 
-OrderedJson tokenizer_of(const Model& model) {
-  if (!model.has_weights()) return nullptr;  // of a shape
-  const auto tokenizer = open_tokenizer(model.files);
+// Null: of a shape.
+OrderedJson tokenizer_json(const text::Tokenizer* tokenizer, const Model& model) {
+  if (!tokenizer) return nullptr;
   OrderedJson json{{"kind", tokenizer->kind()}, {"size", tokenizer->size()}};
   try {
     json["chat_template"] = text::ChatTemplate(chat_source(model.files)).name();
@@ -52,7 +53,20 @@ OrderedJson tokenizer_of(const Model& model) {
   return json;
 }
 
-// "model.layers.*.mlp.up_proj.weight": tensors that differ only in numbers are one line.
+// "model.layers.*.mlp.fc1.weight": a number between dots is a layer's.
+std::string pattern_of(const std::string& name) {
+  std::string pattern;
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('.', begin), name.size());
+    const std::string word = name.substr(begin, end - begin);
+    const bool number = !word.empty() && word.find_first_not_of("0123456789") == word.npos;
+    pattern.append(begin == 0 ? "" : ".").append(number ? "*" : word);
+    begin = end + 1;
+  }
+  return pattern;
+}
+
+// Tensors that differ only in their layer are one line.
 OrderedJson tensor_groups(const Checkpoint& checkpoint) {
   struct Group {
     int64_t count = 0;
@@ -61,14 +75,8 @@ OrderedJson tensor_groups(const Checkpoint& checkpoint) {
   };
   std::map<std::string, Group> groups;
   for (const StoredTensor& t : checkpoint.tensors()) {
-    std::string pattern;
-    for (const char c : printable(t.name))
-      if (c < '0' || c > '9')
-        pattern += c;
-      else if (!pattern.ends_with('*'))
-        pattern += '*';
     const std::string shape = shape_text(t.shape);
-    Group& g = groups[fmt::format("{}|{}|{}", pattern, t.type_name, shape)];
+    Group& g = groups[fmt::format("{}|{}|{}", pattern_of(printable(t.name)), t.type_name, shape)];
     g = {g.count + 1, g.bytes + t.bytes, t.type_name, shape};
   }
   OrderedJson list = OrderedJson::array();
@@ -119,6 +127,7 @@ OrderedJson memory_json(const MemoryPlan& p) {
           {"disk", tier_json(p.run.disk)},
           {"process_bytes", p.run.process},
           {"predicted_peak_bytes", p.run.peak()},
+          {"most_peak_bytes", p.run.most()},
           {"fits", p.misfit.empty()},
           {"misfit", p.misfit.empty() ? OrderedJson() : OrderedJson(p.misfit)}};
 }
@@ -139,7 +148,8 @@ std::string memory_text(const MemoryPlan& plan, const RunConfig& config) {
              bytes_text(plan.run.weights.bytes), s.device, s.host, s.disk) +
          tier_text("device", plan.run.device) + tier_text("host", plan.run.host) +
          tier_text("disk", plan.run.disk) +
-         fmt::format("  {:<12}{}, with the program itself\n", "peak", bytes_text(plan.run.peak())) +
+         fmt::format("  {:<12}{} with the program itself, at most {}\n", "peak",
+                     bytes_text(plan.run.peak()), bytes_text(plan.run.most())) +
          (plan.misfit.empty() ? "" : "  does not fit: " + plan.misfit + "\n");
 }
 
@@ -189,12 +199,14 @@ std::string text_of(const OrderedJson& doc, const MemoryPlan& plan, const RunCon
 
 int run_inspect(const RunConfig& config, const Sources& sources) {
   const Model model = open_model_or_shape(config, sources);
+  // Part of the process that a run's plan begins with.
+  const auto tokenizer = model.has_weights() ? open_tokenizer(model.files) : nullptr;
   const auto device = open_device(config);
   const MemoryPlan memory = plan_memory(config, sources, model, *device);
   const WeightPlan& weights = memory.run.weights;
   OrderedJson doc{{"model", config.model},
                   {"architecture", architecture(model, weights)},
-                  {"tokenizer", tokenizer_of(model)},
+                  {"tokenizer", tokenizer_json(tokenizer.get(), model)},
                   {"weights",
                    {{"there", model.has_weights()},
                     {"tensors", model.files.checkpoint.tensors().size()},

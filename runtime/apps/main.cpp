@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include "runtime/apps/check_config.hpp"
 #include "runtime/apps/command.hpp"
 #include "runtime/apps/command_line.hpp"
+#include "runtime/apps/figures.hpp"
 #include "runtime/apps/interrupt.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/log.hpp"
@@ -25,12 +27,8 @@ void occupy_standard_streams() {
       (void)::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-int run(int argc, char** argv) {
-  const CommandLine line = parse_command_line(argc, argv);
-  if (line.exit) return *line.exit;
+int run_command(const CommandLine& line) {
   const RunConfig& config = line.config;
-  if (config.quiet) log::set_level(log::Level::none);
-  check_config(config, line.sources, line.command);
   switch (line.command) {
     case Command::generate:
       return run_generate(config, line.sources);
@@ -52,6 +50,26 @@ int run(int argc, char** argv) {
       break;
   }
   fail(Fault::internal, "a command that nothing runs");
+}
+
+// What a shell's `ulimit -v` has set.
+std::string address_space_text() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  return fmt::format(", which may map {} (ulimit -v)", bytes_text(limit.rlim_cur));
+}
+
+int run(int argc, char** argv) {
+  const CommandLine line = parse_command_line(argc, argv);
+  if (line.exit) return *line.exit;
+  if (line.config.quiet) log::set_level(log::Level::none);
+  check_config(line.config, line.sources, line.command);
+  try {
+    return run_command(line);
+  } catch (const std::bad_alloc&) {
+    fail(Fault::out_of_memory, "out of memory in {}{}: the system gave this process no more",
+         name(line.command), address_space_text());
+  }
 }
 
 // One line, whatever the message quotes.

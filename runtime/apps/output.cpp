@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <utility>
 
 #include "runtime/base/error.hpp"
 
@@ -27,6 +29,42 @@ bool is_special(const std::string& path) {
   struct stat about {};
   return ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode);
 }
+
+// A new file that takes another's name once it is whole, and goes if that does not come to pass.
+class Replacement {
+ public:
+  Replacement(const std::string& target, const std::string& name) : target_(target), name_(name) {
+    for (int i = 0; descriptor_ < 0 && (i == 0 || (errno == EEXIST && i < 100)); i++) {
+      path_ = fmt::format("{}.{}.{}", target, ::getpid(), i);
+      descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    if (descriptor_ < 0) failed();
+  }
+  ~Replacement() {
+    if (descriptor_ < 0) return;
+    ::close(descriptor_);
+    ::unlink(path_.c_str());
+  }
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+
+  // Once.
+  void take(std::string_view content) {
+    struct stat about {};
+    if (::stat(target_.c_str(), &about) == 0 && ::fchmod(descriptor_, about.st_mode & 07777) != 0)
+      failed();
+    write_all(descriptor_, content, name_);
+    if (::fsync(descriptor_) != 0 || std::rename(path_.c_str(), target_.c_str()) != 0) failed();
+    ::close(std::exchange(descriptor_, -1));
+  }
+
+ private:
+  [[noreturn]] void failed() const {
+    fail(Fault::io, "{}: cannot write: {}", name_, std::strerror(errno));
+  }
+  std::string target_, name_, path_;
+  int descriptor_ = -1;
+};
 
 }  // namespace
 
@@ -67,20 +105,14 @@ void Output::close() {
 }
 
 void write_file(const std::string& path, std::string_view content) {
-  const std::string aside = is_special(path) ? path : fmt::format("{}.{}", path, ::getpid());
-  Output out(aside, /*emptied=*/true);
-  try {
+  if (is_special(path)) {
+    Output out(path);
     out.write(content);
-    out.close();
-  } catch (...) {
-    if (aside != path) ::unlink(aside.c_str());
-    throw;
+    return out.close();
   }
-  if (aside != path && std::rename(aside.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(aside.c_str());
-    fail(Fault::io, "{}: cannot write: {}", path, std::strerror(error));
-  }
+  std::error_code absent;
+  const std::filesystem::path real = std::filesystem::canonical(path, absent);
+  Replacement(absent ? path : real.string(), path).take(content);
 }
 
 void check_writable(const std::string& path, const std::string& key) {

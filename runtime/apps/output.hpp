@@ -29,8 +29,9 @@ class Output {
   bool owned_ = false;
 };
 
-// Replaces the file's content at once: a temporary file beside it, then rename. Special files such
-// as /dev/full are written in place. Throws io.
+// Replaces the file's content at once: a new file beside it, on disk before it takes the name; the
+// mode stays, and so does a link that leads to it. Special files such as /dev/full are written in
+// place. Throws io.
 void write_file(const std::string& path, std::string_view content);
 // Throws io naming `key` when write_file could not work there: found before a long run.
 void check_writable(const std::string& path, const std::string& key);

@@ -1,5 +1,6 @@
 #include "runtime/apps/resume.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -31,23 +32,47 @@ class OldOutput {
     for (size_t i = 0; i < job.requests.size(); i++) requests_[job.lines[job.line_of[i]].id] = i;
     refused_ = fmt::format("{}: cannot go on with {}", sources.name("resume"), path_);
     const std::string text = read_input(path_);
-    for (size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1)
-      read({text.data() + begin, end - begin});
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size());
+      const std::string_view body(text.data() + begin, end - begin);
+      begin = end + 1;
+      line_++;
+      if (!was_cut(body, begin > text.size(), begin >= text.size())) read(body);
+    }
     changed_ = kept_.size() != text.size();
   }
 
   const std::set<size_t>& finished() const { return finished_; }  // requests
   size_t foreign() const { return foreign_; }                     // rows of no line of the input
   void clean() const {
-    // Where a link leads, lest the rename replace the link.
-    if (changed_) write_file(std::filesystem::canonical(path_).string(), kept_);
+    if (changed_) write_file(path_, kept_);
   }
 
  private:
+  // The last line is what an interrupted job may have left of a row: it has no end, or it is none.
+  static bool was_cut(std::string_view body, bool endless, bool last) {
+    if (!last || !body.starts_with(endless ? "{" : "{\"")) return false;
+    if (endless) return true;
+    try {
+      parse_json(body, "");
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  }
+
+  Json parsed(std::string_view body, const std::string& where) const {
+    try {
+      return parse_json(body, where, Fault::bad_config);
+    } catch (const Error& e) {
+      fail(Fault::bad_config, "{}; if the line is a damaged row, remove it: the row is run again",
+           e.what());
+    }
+  }
+
   void read(std::string_view body) {
-    line_++;
     const std::string where = fmt::format("{}: line {}", refused_, line_);
-    const Json row = parse_json(body, where, Fault::bad_config);
+    const Json row = parsed(body, where);
     if (!row.is_object() || !row.contains("id"))
       fail(Fault::bad_config, "{} is no row of results", where);
     if (row.contains("error")) return;

@@ -15,9 +15,10 @@ nlohmann::json row_config(const RunConfig& config, Command command);
 std::string kept_after_interrupt(const RunConfig& config);
 
 // Takes the requests out of the job whose rows are in config.output already. What is left there are
-// whole rows without an error: a last line that was cut short and rows that failed are removed, to
-// be tried again. Throws bad_config, and leaves the file as it is, when it holds something else: a
-// row made with another configuration (naming the first key that differs) or from another prompt.
+// whole rows without an error: a last line that was cut short or damaged and rows that failed are
+// removed, to be tried again. Throws bad_config, and leaves the file as it is, when it holds
+// something else: a row made with another configuration (naming the first key that differs) or from
+// another prompt.
 void leave_out_finished(Job& job, const RunConfig& config, const Sources& sources, Command command);
 
 }  // namespace hydrant

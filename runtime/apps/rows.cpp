@@ -108,7 +108,9 @@ class CutLines {
   void warn(int32_t positions) const {
     if (count_ > 0)
       log::warning("{} of the model's {} positions{}", first_, positions,
-                   count_ == 1 ? "" : fmt::format("; so are {} more lines", count_ - 1));
+                   count_ == 1   ? ""
+                   : count_ == 2 ? "; so is 1 more line"
+                                 : fmt::format("; so are {} more lines", count_ - 1));
   }
 
  private:

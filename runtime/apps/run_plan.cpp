@@ -155,6 +155,17 @@ std::string over_available(const Tier& tier, size_t available, const char* whose
                      tier.text(), least_text(tier, in_files));
 }
 
+// Of the tiers, with all weights left in the files.
+struct Least {
+  size_t device = 0, host = 0;
+};
+Least least_of(const RunPlan& plan, const Model& model, Device& device) {
+  const OffloadMemory now = memory_of(model, plan.weights, device, plan.offload),
+                      files = memory_of(model, plan.weights, device, in_files(plan.offload));
+  return {plan.device.bytes() - now.on_device() + files.on_device(),
+          plan.host.bytes() - now.on_host() + files.on_host()};
+}
+
 }  // namespace
 
 size_t Tier::bytes() const {
@@ -217,7 +228,7 @@ RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, co
   plan.caches = cache_options_of(config);
   plan.hidden = hidden_options_of(config);
   plan.resident = plan.weights.bytes + need.resident;
-  plan.process = resident_memory() + kProcessRoom;
+  plan.process = resident_memory();
   if (config.placement.automatic)
     plan.offload.shares =
         find_shares(config, model, device, plan.weights, plan.offload, need.resident);
@@ -239,15 +250,19 @@ RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, co
   return plan;
 }
 
+std::string over_caps(const RunPlan& plan, const Sources& sources, const Model& model,
+                      Device& device) {
+  const Least least = least_of(plan, model, device);
+  std::string why = over_cap(plan.device, sources, least.device);
+  if (why.empty()) why = over_cap(plan.host, sources, least.host);
+  if (why.empty()) why = over_cap(plan.disk, sources, plan.disk.bytes());
+  return why;
+}
+
 std::string misfit(const RunPlan& plan, const Sources& sources, const Model& model,
                    Device& device) {
-  const OffloadMemory now = memory_of(model, plan.weights, device, plan.offload),
-                      files = memory_of(model, plan.weights, device, in_files(plan.offload));
-  const size_t on_device = plan.device.bytes() - now.on_device() + files.on_device(),
-               on_host = plan.host.bytes() - now.on_host() + files.on_host();
-  std::string why = over_cap(plan.device, sources, on_device);
-  if (why.empty()) why = over_cap(plan.host, sources, on_host);
-  if (why.empty()) why = over_cap(plan.disk, sources, plan.disk.bytes());
+  const auto [on_device, on_host] = least_of(plan, model, device);
+  std::string why = over_caps(plan, sources, model, device);
   if (why.empty()) why = over_space(plan, sources);
   if (!why.empty()) return why;
   if (!device.is_host()) {
@@ -273,9 +288,10 @@ std::string memory_line(const RunPlan& plan) {
   const auto of = [](const Tier& t) {
     return t.text() + (t.cap ? fmt::format(" (may be {})", bytes_text(*t.cap)) : "");
   };
-  return fmt::format("memory: device {}; host {}{}; with the process at most {}", of(plan.device),
-                     of(plan.host), plan.disk.items.empty() ? "" : "; disk " + of(plan.disk),
-                     bytes_text(plan.peak()));
+  return fmt::format("memory: device {}; host {}{}; with the process {}, at most {}",
+                     of(plan.device), of(plan.host),
+                     plan.disk.items.empty() ? "" : "; disk " + of(plan.disk),
+                     bytes_text(plan.peak()), bytes_text(plan.most()));
 }
 
 RunConfig placed(RunConfig config, const RunPlan& plan) {

@@ -38,13 +38,14 @@ struct RunPlan {
   HiddenOffload hidden;
   Tier device, host, disk;
   size_t resident = 0;  // what the device would hold with everything there
-  size_t process = 0;   // resident when planned, and kProcessRoom
+  size_t process = 0;   // resident when planned
 
   bool weights_move() const { return offload.shares.device != 100; }
   bool caches_move() const { return caches.shares.device != 100; }
   bool hidden_moves() const { return hidden.shares.device != 100; }
   bool all_on_device() const { return !weights_move() && !caches_move() && !hidden_moves(); }
-  size_t peak() const { return device.bytes() + host.bytes() + process; }  // at most
+  size_t peak() const { return device.bytes() + host.bytes() + process; }  // as it is expected
+  size_t most() const { return peak() + kProcessRoom; }                    // never more
 };
 
 // What rows take beside the weights: where the configuration has it, and were all on the device.
@@ -64,6 +65,10 @@ RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, co
 // takes; the tier's parts, the largest first; the least that would do.
 std::string misfit(const RunPlan& plan, const Sources& sources, const Model& model, Device& device);
 
+// The part of it that is the same on any machine: over a cap.
+std::string over_caps(const RunPlan& plan, const Sources& sources, const Model& model,
+                      Device& device);
+
 // A plan that fits; throws out_of_memory when there is none. Says what "auto" has chosen, and warns
 // of a placement that only costs time.
 RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
@@ -72,8 +77,8 @@ RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Mode
 // The configuration with the placement that was found.
 RunConfig placed(RunConfig config, const RunPlan& plan);
 
-// "memory: device 152.1 MiB of 200.0 MiB: weights 138.2 MiB, ...; host ...; at most 216.4 MiB with
-// the process itself"
+// "memory: device 152.1 MiB of 200.0 MiB: weights 138.2 MiB, ...; host ...; with the process 172.3
+// MiB, at most 236.3 MiB"
 std::string memory_line(const RunPlan& plan);
 
 size_t resident_memory();  // of the process, now

@@ -82,9 +82,10 @@ class Scoring {
     JobEnd end = run_job(generator, requests_, std::move(listener));
     log::info("{}", figures_line(end.figures, int64_t(requests_.size()),
                                  full_kv_bytes(generator, requests_, shape_), loaded.plan()));
-    traffic.report(end.figures.steps);
     trace.write();
-    if (end.interrupted)
+    if (!end.interrupted)  // within a step, of which traffic would have a part
+      traffic.report(end.figures.steps);
+    else
       log::warning("interrupted; {}", config_.perplexity.empty()
                                           ? kept_after_interrupt(config_)
                                           : "the text was not judged to its end");
@@ -116,7 +117,7 @@ int score_pairs(const RunConfig& config, const Sources& sources, const Model& mo
   };
   for (const InputLine& line : job.lines)
     if (!line.error.empty()) fail_row(line, line.error);
-  if (job.lines.empty()) log::warning("{}: no lines", config.input);
+  if (job.lines.empty()) log::warning("{}: no lines", input_name(config.input));
 
   const OrderedJson effective = row_config(scoring ? scoring->config() : config, Command::score);
   Listener listener;

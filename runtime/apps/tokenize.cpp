@@ -35,7 +35,7 @@ int run_tokenize(const RunConfig& config, const Sources&) {
     answer({{"id", OrderedJson::parse(line.id)}, {"line", line.number}, {"error", line.error}});
   }
   out.close();
-  if (lines.empty()) log::warning("{}: no lines", config.input);
+  if (lines.empty()) log::warning("{}: no lines", input_name(config.input));
   if (failed > 0) log::warning("{}", failure_line(lines, failed));
   return failed > 0 ? 1 : 0;
 }

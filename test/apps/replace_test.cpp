@@ -144,3 +144,24 @@ TEST_CASE("an output is none of the other files that a command reads") {
   check_refused(run(bench(t), {"--text", text, "--csv", text}), 2,
                 "--csv: " + text + " is also what --text names");
 }
+
+TEST_CASE(
+    "bench keeps its files when standard output fails, and shows its table when a file does") {
+  const Tiny t;
+  const std::string json = t.work.write("b.json", ""), csv = t.work.file("b.csv");
+  std::filesystem::permissions(json, std::filesystem::perms(0600));
+  Words words = bench(t);
+  words.insert(words.end(), {"--json", json, "--csv", csv});
+  check_refused(hydrant_run(words, "", Stdout::full), 4, "standard output: cannot write");
+  CHECK(Json::parse(read_text(json))["rows"].size() == 1);
+  CHECK_THAT(read_text(csv), Catch::StartsWith("policy,budget,"));
+  CHECK(std::filesystem::status(json).permissions() == std::filesystem::perms(0600));
+  size_t files = 0;
+  for ([[maybe_unused]] const auto& file : std::filesystem::directory_iterator(t.work.path()))
+    files++;
+  CHECK(files == 2);  // nothing is left beside them
+
+  const Outcome o = run(bench(t), {"--json", "/dev/full"});
+  check_refused(o, 4, "/dev/full: cannot write");
+  CHECK_THAT(o.out, Catch::Contains("decode [min, max]"));
+}

@@ -127,6 +127,25 @@ TEST_CASE("a job resumed wherever it was cut has the rows of one that was not") 
   CHECK(json_lines(read_text(out)).size() == 5);
 }
 
+TEST_CASE("a last line that is damaged is redone, whether it has an end or not") {
+  const Tiny t;
+  const std::string out = t.work.file("out.jsonl");
+  CHECK(t.generate(kLines, {"--output", out}).code == 1);
+  const std::string text = read_text(out);
+  const size_t last = text.rfind('\n', text.size() - 2) + 1;
+  for (const char* end : {"", "\n"}) {
+    write(out, text.substr(0, last + 12) + end);
+    std::filesystem::permissions(out, std::filesystem::perms(0600));
+    const std::string link = t.work.file("link");
+    std::filesystem::remove(link);
+    std::filesystem::create_symlink(out, link);
+    CHECK(t.generate(kLines, {"--output", link, "--resume"}).code == 1);
+    CHECK(json_lines(read_text(out)).size() == 5);
+    CHECK(std::filesystem::is_symlink(link));
+    CHECK(std::filesystem::status(out).permissions() == std::filesystem::perms(0600));
+  }
+}
+
 TEST_CASE("rows that failed are tried again, finished ones stay as they are") {
   const Tiny t;
   const std::string out = t.work.file("out.jsonl");
@@ -198,6 +217,9 @@ TEST_CASE("what was made with other settings is not gone on with") {
                 "id \"a\" has 4 prompt_tokens, in the input it has 5");
   for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
            {"notes\n", "line 1: not valid JSON"},
+           {"notes", "line 1: not valid JSON"},
+           {"{\"id\": 1, \"to\n" + before, "line 1: not valid JSON"},
+           {"{\"id\": 1, \"to\n" + before, "if the line is a damaged row, remove it"},
            {"{\"text\": 1}\n", "line 1 is no row of results"},
            {"{\"id\": 1}\n", "line 1 has no configuration"}}) {
     write(out, text);

@@ -76,3 +76,23 @@ TEST_CASE("a shape is told from a model where one is needed, and from other JSON
   check_refused(hydrant_run({"inspect", t.work.write("y.json", config.dump())}), 2,
                 "y.json: key torch_dtype is \"int8\", may be float32, float16 or bfloat16");
 }
+
+TEST_CASE("inspect joins the layers of a matrix, not matrices, and predicts below its bound") {
+  const Outcome o =
+      hydrant_run({"inspect", HYDRANT_TEST_DIR "/../configs/models/opt-6.7b.json", "--json"});
+  CAPTURE(o.err);
+  REQUIRE(o.code == 0);
+  const Json doc = Json::parse(o.out);
+  size_t found = 0;
+  for (const Json& tensor : doc["tensors"])
+    for (const char* matrix : {"layers.*.fc1.weight", "layers.*.fc2.weight"})
+      if (tensor["name"].get<std::string>().ends_with(matrix)) found += tensor["count"] == 32;
+  CHECK(found == 2);
+  const Json& memory = doc["memory"];
+  const auto bytes = [&](const Json& value) { return value.get<uint64_t>(); };
+  CHECK(bytes(memory["predicted_peak_bytes"]) == bytes(memory["device"]["bytes"]) +
+                                                     bytes(memory["host"]["bytes"]) +
+                                                     bytes(memory["process_bytes"]));
+  CHECK(bytes(memory["most_peak_bytes"]) ==
+        bytes(memory["predicted_peak_bytes"]) + (uint64_t{64} << 20));
+}

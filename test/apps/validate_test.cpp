@@ -41,14 +41,16 @@ TEST_CASE("validate refuses what generate refuses, in the same words") {
       {{"cache", {{"policy", "full"}, {"budget", 4}}}},
       {{"cache", {{"recnt", 4}}}},
       {{"seed", -1}},
+      {{"prompt", "a"}, {"memory", {{"device", "1KB"}}}},
   };
   for (const Json& keys : wrong) {
     CAPTURE(keys.dump());
     const std::string path = file(keys);
     const Outcome run = hydrant_run({"generate", "--config", path}),
                   checked = hydrant_run({"validate", path});
-    check_refused(run, 2, "");
-    check_refused(checked, 2, "");
+    const int code = keys.contains("memory") ? 3 : 2;
+    check_refused(run, code, "");
+    check_refused(checked, code, "");
     CHECK(checked.err == run.err);
     CHECK(checked.out.empty());
   }
@@ -76,4 +78,25 @@ TEST_CASE("validate refuses two inputs of score, and does without what may be a 
   CHECK(elsewhere.code == 0);
   CHECK_THAT(elsewhere.err,
              Catch::Contains("run.json: model: /no/such/model is not here; what depends on it"));
+}
+
+TEST_CASE("validate warns of what only this machine refuses") {
+  const Tiny t;
+  const auto warned = [&](Json keys, const std::string& says) {
+    CAPTURE(keys.dump());
+    const Outcome o = hydrant_run({"validate", t.work.write("run.json", keys.dump())});
+    CHECK(o.code == 0);
+    CHECK_THAT(o.err, Catch::Contains("on this machine a run would be refused: ") &&
+                          Catch::Contains(says));
+  };
+  warned({{"output", "/no/such/folder/x"}}, "run.json: output: cannot write /no/such/folder/x");
+  warned({{"output", t.work.path()}}, "is a folder");
+  warned({{"bench", {{"json", t.work.path()}}}}, "bench.json: ");
+  warned({{"model", t.model.path()},
+          {"placement", {0, 0, 0, 0, 100, 0}},
+          {"memory", {{"folder", "/no"}}}},
+         "memory.folder: /no: ");
+  const Json lean{{"model", t.model.path()}, {"memory", {{"device", "1KB"}}}};
+  check_refused(hydrant_run({"validate", t.work.write("run.json", lean.dump())}), 3,
+                "for one row of one token");
 }

@@ -65,6 +65,7 @@ TEST_CASE("a limit beyond the context is cut with a warning, and the row ends wi
   CHECK(row["finish_reason"] == "length");
   check_warned(t.generate(line(1, 20, 60) + line(2, 60, 6) + line(3, 64, 2)),
                "positions; so are 2 more lines");
+  check_warned(t.generate(line(1, 20, 60) + line(2, 60, 6)), "positions; so is 1 more line");
   CHECK(warnings(t.generate(line(1, 20, 90),
                             {"--policy", "local", "--recent", "8", "--positions", "cache"}))
             .empty());
@@ -107,4 +108,26 @@ TEST_CASE("ids of generation_config.json that the vocabulary does not have are l
                                      "vocabulary of 258 and is left out");
   t.model.write("generation_config.json", R"({"bos_token_id": 300, "eos_token_id": 257})");
   check_warned(hydrant_run(run), "bos_token_id 300");
+}
+
+TEST_CASE("keys that a placement leaves idle are warned of in one line") {
+  const Tiny t;
+  const Words run{"generate", "--model", t.model.path(), "--prompt", "a", "--max-new-tokens", "2"};
+  const auto with = [&](const Words& more) {
+    Words words = run;
+    words.insert(words.end(), more.begin(), more.end());
+    return hydrant_run(words);
+  };
+  for (const Words& placed : {Words{}, Words{"--placement", "100,0,100,0,100,0"}}) {
+    const auto with_placed = [&](Words more) {
+      more.insert(more.end(), placed.begin(), placed.end());
+      return with(more);
+    };
+    check_warned(with_placed({"--memory-folder", "/var/tmp", "--memory-disk", "1GB"}),
+                 "--memory-disk, --memory-folder: no effect without a cache on disk");
+    check_warned(with_placed({"--cache-compute", "host", "--cache-slots", "3"}),
+                 "--cache-slots, --cache-compute: no effect with the cache on the device");
+  }
+  check_warned(hydrant_run({"tokenize", "--model", t.model.path(), "--input", "-"}),
+               "standard input: no lines");
 }
