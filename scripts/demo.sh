@@ -5,7 +5,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts/install_deps.sh
+# All packages in one round: without pip the model could not be fetched.
+if python3 -m pip --version >/dev/null 2>&1; then scripts/install_deps.sh; else scripts/install_deps.sh --pip; fi
+[[ -x build/release/runtime/apps/hydrant ]] || echo "Building hydrant, which takes some minutes the first time" >&2
 scripts/build.sh build/release hydrant -- -DCMAKE_BUILD_TYPE=Release -DHYDRANT_TESTS=OFF
 model=$(scripts/fetch_model.sh)
 hydrant=build/release/runtime/apps/hydrant

@@ -4,13 +4,14 @@
     plot.py FILE.json [FILE.json ...] [--output PICTURE.svg] [--x batch|prompt_len|output_len|budget_slots]
     plot.py --lanes TRACE.json [--step N] [--output PICTURE.svg]
 
-Four panels over the chosen axis, a line for each policy and budget: tokens per second of the whole run and of decoding (with the
-least and the most of the repeats), KV bytes beside peak memory, and agreement with the full cache. Rows of several files are drawn
-together; nothing is interpolated beyond the measured points. Of a trace, step N (the last by default): a row for each lane, a bar
+Four panels over the chosen axis, a line for each policy, budget and whatever else the files do not share: tokens per second of the
+whole run and of decoding (with the least and the most of the repeats), KV bytes beside peak memory, and agreement with the full
+cache. Rows of several files are drawn together; nothing is interpolated beyond the measured points. Of a trace, step N (the last by default): a row for each lane, a bar
 for each piece of its work, and what share of the step the lane was busy. Needs matplotlib (Debian: python3-matplotlib).
 """
 import argparse
 import json
+import os
 import sys
 
 PANELS = [  # title, key, scale, unit
@@ -21,39 +22,84 @@ PANELS = [  # title, key, scale, unit
 ]
 
 
+SETTINGS = {  # of a whole file: in the title where all share it, else in each line's label
+    "model": "{}", "weight_format": "weights {}", "activations": "activations {}", "kv_dtype": "KV {}", "isa": "{}",
+    "threads": "{} threads", "weights_on_device": "{} % of weights on device", "cache_on_device": "{} % of cache on device",
+}
+
+
+def load(path):
+    try:
+        with open(path, encoding="utf-8") as f:
+            return json.load(f)
+    except OSError as error:
+        sys.exit(f"{path}: {error.strerror}")
+    except ValueError:
+        sys.exit(f"{path}: not JSON")
+
+
+def import_pyplot():
+    try:
+        import matplotlib
+    except ImportError:
+        sys.exit("plot.py needs matplotlib (Debian: apt-get install python3-matplotlib)")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def save(figure, output):
+    try:
+        figure.savefig(output)
+    except (OSError, ValueError) as error:  # a folder that is not there; a kind of picture it does not know
+        sys.exit(f"{output}: {error}")
+
+
 def read(paths):
     rows = []
     for path in paths:
-        with open(path, encoding="utf-8") as f:
-            document = json.load(f)
-        if not isinstance(document, dict) or not document.get("rows"):
-            sys.exit(f"{path}: no rows; is it from hydrant bench --json?")
-        rows += document["rows"]
+        document = load(path)
+        try:
+            for row in document["rows"]:
+                missing = [key for _, key, _, _ in PANELS if key not in row]
+                if missing:
+                    raise KeyError(missing[0])
+                rows.append({"model": os.path.basename(os.path.normpath(document["model"])), **row})
+        except (KeyError, TypeError):
+            sys.exit(f"{path}: not what hydrant bench --json writes")
+    if not rows:
+        sys.exit(f"{', '.join(paths)}: no rows to draw")
     return rows
 
 
-def label(row, x):
+def settings(rows, shared):
+    """Keys of SETTINGS that all rows have alike, or those that they do not."""
+    return [key for key in SETTINGS if (len({row.get(key) for row in rows}) == 1) == shared]
+
+
+def label(row, x, told):
     name = row["policy"] + (f" {row['budget']}" if row["budget"] and x != "budget_slots" else "")
     fixed = [f"{key.split('_')[0]} {row[key]}" for key in ("batch", "prompt_len", "output_len") if key != x]
-    return f"{name} ({', '.join(fixed)})"
+    return f"{name} ({', '.join(fixed + [SETTINGS[key].format(row.get(key)) for key in told])})"
 
 
 def lines(rows, x):
     """{label: rows in ascending order of x}"""
     out = {}
+    told = settings(rows, shared=False)
     for row in rows:
-        out.setdefault(label(row, x), []).append(row)
+        out.setdefault(label(row, x, told), []).append(row)
     return {name: sorted(points, key=lambda r: r[x]) for name, points in out.items()}
 
 
 def draw(rows, x, output):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(2, 2, figsize=(11, 8), constrained_layout=True)
-    for panel, (title, key, scale, unit) in zip(axes.flat, PANELS):
+    pyplot = import_pyplot()
+    key_height = 0.06 * len(lines(rows, x))  # of a panel's: the labels have the width of the picture
+    figure = pyplot.figure(figsize=(11, 8 + 4 * key_height), constrained_layout=True)
+    grid = figure.add_gridspec(3, 2, height_ratios=(1, 1, key_height))
+    panels = [figure.add_subplot(grid[i // 2, i % 2]) for i in range(len(PANELS))]
+    for panel, (title, key, scale, unit) in zip(panels, PANELS):
         for name, points in lines(rows, x).items():
             points = [p for p in points if p[key] is not None]
             if not points:
@@ -67,17 +113,16 @@ def draw(rows, x, output):
                 panel.plot(at, [p["peak_bytes"] * scale for p in points], linestyle="--", marker=".", color=line.get_color())
         panel.set(title=title, xlabel=x, ylabel=unit, ylim=(0, None))
         panel.grid(alpha=0.3)
-    axes[0, 0].legend(fontsize="small")
-    first = rows[0]
-    figure.suptitle(f"weights {first['weight_format']}, activations {first['activations']}, KV {first['kv_dtype']}, "
-                    f"{first['isa']}, {first['threads']} threads, {first['repeats']} repeats")
-    figure.savefig(output)
+    below = figure.add_subplot(grid[2, :])
+    below.axis("off")
+    below.legend(*panels[0].get_legend_handles_labels(), loc="center", fontsize="small")
+    figure.suptitle(", ".join(SETTINGS[key].format(rows[0].get(key)) for key in settings(rows, shared=True)), fontsize="medium")
+    save(figure, output)
 
 
 def spans_of(path):
     """[(lane, name, begin ms, end ms, bytes)]"""
-    with open(path, encoding="utf-8") as f:
-        document = json.load(f)
+    document = load(path)
     events = document.get("traceEvents") if isinstance(document, dict) else None
     if not events:
         sys.exit(f"{path}: no spans; is it from hydrant --trace?")
@@ -86,11 +131,7 @@ def spans_of(path):
 
 
 def draw_lanes(path, step, output):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    pyplot = import_pyplot()
     spans = spans_of(path)
     steps = [s for s in spans if s[0] == "steps"]
     chosen = steps[-1:] if step is None else [s for s in steps if s[1] == f"step {step}"]
@@ -109,7 +150,7 @@ def draw_lanes(path, step, output):
         labels.append(f"{lane}\n{100 * busy:.0f} %" + (f", {moved / 1e6:.1f} MB" if moved else ""))
     axis.set(yticks=range(len(lanes)), yticklabels=labels, xlim=(0, end - begin), xlabel="ms", title=title)
     axis.invert_yaxis()
-    figure.savefig(output)
+    save(figure, output)
 
 
 def main():
