@@ -73,7 +73,7 @@ int run_validate(const RunConfig& config, const Sources& sources) {
   for (const auto& [path, key] :
        {std::pair(&config.output, "output"), std::pair(&config.bench.json, "bench.json"),
         std::pair(&config.bench.csv, "bench.csv")})
-    warn_where_refused([&] { check_writable(*path, sources.name(key)); });
+    warn_where_refused([&, path = path, key = key] { check_writable(*path, sources.name(key)); });
   const auto device = device_here(config);
   check_with_model(config, sources, device.get());
   Output("").write(effective_config(config, Command::validate).dump(2) + "\n");
