@@ -28,6 +28,7 @@ Carved carve(const CacheLayout& layout, int slots, Arena& device, Arena& host) {
   const size_t images = layout.image_bytes() * size_t(slots);
   if (images == 0) return c;
   std::byte* const blocks = take(host, images + DiskCaches::tail_bytes(layout) + kBlock);
+  if (!blocks) return c;
   const auto address = reinterpret_cast<uintptr_t>(blocks);
   c.images = blocks + (align_up(address, uintptr_t{kBlock}) - address);
   c.tails = c.images + images;
