@@ -1,7 +1,5 @@
 #include "offload/hidden_offload.hpp"
 
-#include <cmath>
-
 #include "offload/hidden_prefetcher.hpp"
 #include "runtime/base/error.hpp"
 
@@ -18,8 +16,7 @@ HiddenOffload checked(const HiddenOffload& o) {
          o.shares.disk);
   if (o.slots < 2 || o.slots > kMostSlots)
     fail(Fault::bad_config, "prefetch.cache_slots: {}, must be 2 to {}", o.slots, kMostSlots);
-  if (!(o.link >= 0 && std::isfinite(o.link)))
-    fail(Fault::bad_config, "memory.link: {} bytes a second, must not be negative", o.link);
+  check_link(o.link);
   return o;
 }
 

@@ -1,8 +1,11 @@
 #include "offload/link.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <thread>
+
+#include "runtime/base/error.hpp"
 
 namespace hydrant {
 namespace {
@@ -13,6 +16,12 @@ constexpr std::chrono::milliseconds kLate{1};
 constexpr size_t kPiece = size_t{2} << 20;
 
 }  // namespace
+
+void check_link(double bytes_per_second) {
+  if (!(bytes_per_second >= 0 && std::isfinite(bytes_per_second)))
+    fail(Fault::bad_config, "memory.link: {} bytes a second, must not be negative",
+         bytes_per_second);
+}
 
 Link::Clock::time_point Link::reserve(size_t bytes) {
   const std::chrono::duration<double> time(double(bytes) / rate_);

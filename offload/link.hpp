@@ -9,6 +9,9 @@
 
 namespace hydrant {
 
+// Throws bad_config unless it is a rate, or 0.
+void check_link(double bytes_per_second);
+
 // Where device memory is host memory, a slower bus can be stood in for: a copy of b bytes then
 // keeps its lane for b / rate seconds, asleep but for the copying itself. Lanes that share the link
 // share its rate.

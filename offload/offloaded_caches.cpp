@@ -1,6 +1,5 @@
 #include "offload/offloaded_caches.hpp"
 
-#include <cmath>
 #include <utility>
 
 #include "offload/cache_prefetcher.hpp"
@@ -19,8 +18,7 @@ CacheOffload checked(const Device& device, const CacheOffload& o) {
   if (o.disk_requests < 1 || o.disk_requests > kMostRequests)
     fail(Fault::bad_config, "prefetch.disk_requests: {}, must be 1 to {}", o.disk_requests,
          kMostRequests);
-  if (!(o.link >= 0 && std::isfinite(o.link)))
-    fail(Fault::bad_config, "memory.link: {} bytes a second, must not be negative", o.link);
+  check_link(o.link);
   if (o.compute == CacheCompute::host && !device.is_host())
     fail(Fault::bad_config, "cache_compute: host, but {} does not compute in host memory",
          device.name());

@@ -1,7 +1,6 @@
 #include "offload/weight_prefetcher.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/log.hpp"
@@ -17,8 +16,7 @@ WeightOffload checked(const WeightOffload& o) {
     fail(Fault::bad_config, "prefetch.weight_slots: {}, must be 2 to {}", o.slots, kMostSlots);
   if (o.disk_lanes < 1 || o.disk_lanes > kMostLanes)
     fail(Fault::bad_config, "prefetch.disk_lanes: {}, must be 1 to {}", o.disk_lanes, kMostLanes);
-  if (!(o.link >= 0 && std::isfinite(o.link)))
-    fail(Fault::bad_config, "memory.link: {} bytes a second, must not be negative", o.link);
+  check_link(o.link);
   return o;
 }
 

@@ -9,21 +9,20 @@
 namespace hydrant {
 namespace {
 
-// The same of each kind of bytes.
-template <class Join>
-StepTraffic joined(const StepTraffic& a, const StepTraffic& b, const Join& join) {
-  return {join(a.from_host, b.from_host), join(a.from_disk, b.from_disk), join(a.file, b.file)};
+StepTraffic operator-(const StepTraffic& a, const StepTraffic& b) {
+  return {a.from_host - b.from_host, a.from_disk - b.from_disk, a.file - b.file};
 }
 
-constexpr auto kPlus = [](uint64_t a, uint64_t b) { return a + b; };
-constexpr auto kMinus = [](uint64_t a, uint64_t b) { return a - b; };
+CacheMoves operator-(const CacheMoves& a, const CacheMoves& b) {
+  return {a.to_device - b.to_device, a.to_host - b.to_host, a.read - b.read, a.written - b.written};
+}
 
 }  // namespace
 
 Traffic& Traffic::operator+=(const Traffic& other) {
   steps += other.steps;
-  predicted = joined(predicted, other.predicted, kPlus);
-  measured = joined(measured, other.measured, kPlus);
+  predicted += other.predicted;
+  measured += other.measured;
   rows += other.rows;
   caches += other.caches;
   hidden += other.hidden;
@@ -47,7 +46,7 @@ TrafficMeter::Count TrafficMeter::count() {
   if (!weights_) return now;
   weights_->settle();
   const WeightTraffic& all = weights_->traffic();
-  now.moved = joined({all.from_host, all.from_disk, all.file}, weights_->ahead(), kMinus);
+  now.moved = StepTraffic{all.from_host, all.from_disk, all.file} - weights_->ahead();
   now.rows = all.rows;
   return now;
 }
@@ -61,13 +60,10 @@ Traffic TrafficMeter::end(int64_t steps) {
     const StepTraffic step = weights_->step_traffic();
     t.predicted = {n * step.from_host, n * step.from_disk, n * step.file};
   }
-  t.measured = joined(now.moved, begin_.moved, kMinus);
+  t.measured = now.moved - begin_.moved;
   t.rows = now.rows - begin_.rows;
-  const CacheMoves &c = now.caches, &before = begin_.caches;
-  t.caches = {c.to_device - before.to_device, c.to_host - before.to_host, c.read - before.read,
-              c.written - before.written};
-  t.hidden.to_device = now.hidden.to_device - begin_.hidden.to_device;
-  t.hidden.to_host = now.hidden.to_host - begin_.hidden.to_host;
+  t.caches = now.caches - begin_.caches;
+  t.hidden = now.hidden - begin_.hidden;
   return t;
 }
 

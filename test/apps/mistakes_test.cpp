@@ -64,7 +64,6 @@ TEST_CASE("output that cannot be written is an error, whatever it is") {
   check_refused(t.generate(R"({"prompt": "a"})", {"--output", "/dev/full"}), 4, "/dev/full");
   const std::string config = t.work.write("empty.json", "{}"),
                     text = t.work.write("text", "some text");
-  using Words = std::vector<std::string>;
   std::vector<Words> runs{
       {"--help"},
       {"--version"},

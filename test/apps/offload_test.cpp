@@ -13,8 +13,6 @@ using namespace hydrant::test;
 
 namespace {
 
-using Words = std::vector<std::string>;
-
 const std::string kLines =
     "{\"prompt\": \"one\"}\n{\"prompt\": \"another prompt\"}\n{\"prompt\": \"x\"}\n"
     "{\"prompt\": \"the fourth is the longest of all\"}\n{\"prompt\": \"5\"}\n";
@@ -27,11 +25,6 @@ Json answers(const Outcome& o) {
   for (const auto& [id, row] : by_id(o.rows()))
     for (const char* key : {"token_ids", "logprobs", "text", "kept"}) all[id][key] = row[key];
   return all;
-}
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
 }
 
 Json inspected(const Tiny& t, const Words& more) {

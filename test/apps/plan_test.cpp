@@ -11,13 +11,6 @@ using namespace hydrant::test;
 
 namespace {
 
-using Words = std::vector<std::string>;
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 Curve straight(std::vector<std::pair<double, double>> points) {
   return {std::move(points), Curve::Beyond::straight};
 }

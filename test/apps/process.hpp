@@ -9,6 +9,13 @@
 
 namespace hydrant::test {
 
+using Words = std::vector<std::string>;  // of a command line
+
+inline Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 struct Outcome {
   int code = -1;   // exit code; -1 when a signal ended it
   int signal = 0;  // the signal, 0 for none
@@ -26,7 +33,7 @@ enum class Stdout {
 };
 
 struct Start {
-  std::vector<std::string> arguments;
+  Words arguments;
   std::string input;  // standard input
   Stdout out = Stdout::captured;
   std::vector<std::string> environment{};  // NAME=VALUE, beside our own
@@ -49,8 +56,7 @@ class Process {
   pid_t pid_ = -1;
 };
 
-Outcome hydrant_run(std::vector<std::string> arguments, const std::string& input = "",
-                    Stdout out = Stdout::captured);
+Outcome hydrant_run(Words arguments, const std::string& input = "", Stdout out = Stdout::captured);
 std::vector<Json> json_lines(const std::string& text);
 
 }  // namespace hydrant::test

@@ -10,8 +10,6 @@ using namespace hydrant::test;
 
 namespace {
 
-using Words = std::vector<std::string>;
-
 // Each way to write rows, but for --output.
 std::vector<Words> jobs(const Tiny& t) {
   const std::string model = t.model.path();

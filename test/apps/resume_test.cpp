@@ -15,13 +15,6 @@ using namespace hydrant::test;
 
 namespace {
 
-using Words = std::vector<std::string>;
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 const std::string kLines =
     "{\"id\": \"a\", \"prompt\": \"one\"}\n"
     "{\"prompt\": \"two\", \"max_new_tokens\": 3}\n"

@@ -9,8 +9,6 @@ using namespace hydrant::test;
 
 namespace {
 
-using Words = std::vector<std::string>;
-
 // The lines that warn.
 std::vector<std::string> warnings(const Outcome& o) {
   std::vector<std::string> found;

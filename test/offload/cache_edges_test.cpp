@@ -1,8 +1,8 @@
 // The events that order the lanes of offloaded caches are enough, and each of them is needed.
 #include <catch2/catch.hpp>
 
-#include "test/end_to_end/recording_device.hpp"
 #include "test/offload/cache_job.hpp"
+#include "test/offload/check_edges.hpp"
 
 using namespace hydrant;
 using namespace hydrant::test;
@@ -23,34 +23,21 @@ std::vector<std::string> races_of(const TinyModel& model, const CacheOffload& op
   return device.races();
 }
 
-void check_edges(const TinyModel& model, const CacheOffload& options, size_t edges) {
-  RecordingDevice whole;
-  run(whole, model, options);
-  CHECK(whole.races() == std::vector<std::string>{});
-  CHECK(whole.edges().size() == edges);
-  for (const RecordingDevice::Edge& edge : whole.edges()) {
-    RecordingDevice without;
-    without.ignore(edge);
-    run(without, model, options);
-    CAPTURE(edge.first, edge.second);
-    CHECK(!without.races().empty());
-  }
-}
-
 }  // namespace
 
 TEST_CASE("edges between the lanes of caches are enough, and each is needed") {
   const TinyModel model = tiny_model("llama", 1);
   CacheOffload options{.shares = {25, 50, 25}, .compute = CacheCompute::device};
+  const auto job = [&](RecordingDevice& device) { run(device, model, options); };
   // load_cache waits for `free` of two slots and `ready` of two images, store_cache for `attended`,
   // compute for `ready` of two slots and `stored`, the disk's lane for what used two images.
-  check_edges(model, options, 10);
+  check_edges(10, job);
   options.shares = {50, 50, 0};
-  check_edges(model, options, 6);
+  check_edges(6, job);
   // In host memory there is nothing to wait for but the disk, and it for the images.
   options.shares = {25, 50, 25};
   options.compute = CacheCompute::automatic;
-  check_edges(model, options, 4);
+  check_edges(4, job);
 }
 
 TEST_CASE("deeper rings of caches are ordered as well; without overlap there is nothing to") {

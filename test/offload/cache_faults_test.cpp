@@ -10,6 +10,7 @@
 
 #include "test/offload/cache_job.hpp"
 #include "test/offload/lane_device.hpp"
+#include "test/offload/watchdog.hpp"
 #include "test/support/refusal.hpp"
 #include "test/support/temporary_folder.hpp"
 
@@ -18,12 +19,6 @@ using namespace hydrant::test;
 using Catch::Matchers::Contains;
 
 namespace {
-
-class Watchdog {
- public:
-  Watchdog() { ::alarm(300); }
-  ~Watchdog() { ::alarm(0); }
-};
 
 using Damage = std::function<void(DiskRequest&)>;
 
@@ -92,7 +87,7 @@ void stop(DiskRequest& r, int error, size_t moved) {
 }  // namespace
 
 TEST_CASE("a request that fails costs the row that it was for, and no other") {
-  const Watchdog watchdog;
+  const Watchdog watchdog(300);
   Engine engine(tiny_model("llama", 5, 64), 2);
   const std::vector<Request> rows = cache_job(engine.model.spec, 24, 8);
   const auto expected = run_all(engine.generator({24, 1}), rows);
@@ -135,7 +130,7 @@ TEST_CASE("a request that fails costs the row that it was for, and no other") {
 }
 
 TEST_CASE("a disk that does nothing any more costs its rows, and what is in memory goes on") {
-  const Watchdog watchdog;
+  const Watchdog watchdog(300);
   Engine engine(tiny_model("opt", 5, 64), 2);
   const std::vector<Request> rows = cache_job(engine.model.spec, 24, 9);
   const auto expected = run_all(engine.generator({24, 1}), rows);
@@ -154,7 +149,7 @@ TEST_CASE("a disk that does nothing any more costs its rows, and what is in memo
 }
 
 TEST_CASE("a write that fails when its row is done costs nobody anything") {
-  const Watchdog watchdog;
+  const Watchdog watchdog(300);
   Engine engine(tiny_model("llama", 5, 64));
   std::vector<Request> rows = cache_job(engine.model.spec, 4, 12);
   rows[0].max_new_tokens = 1;  // its prompt alone is stored, for nothing
@@ -178,7 +173,7 @@ TEST_CASE("a write that fails when its row is done costs nobody anything") {
 }
 
 TEST_CASE("a slow disk is waited for") {
-  const Watchdog watchdog;
+  const Watchdog watchdog(300);
   Engine engine(tiny_model("neox", 5), 2);
   const std::vector<Request> rows = cache_job(engine.model.spec, 8, 10);
   const auto expected = run_all(engine.generator({8, 1}), rows);
@@ -195,7 +190,7 @@ TEST_CASE("a slow disk is waited for") {
 TEST_CASE(
     "a failure on any lane of caches ends the run with it; finished rows stay, and the next run is "
     "well") {
-  const Watchdog watchdog;
+  const Watchdog watchdog(300);
   const TinyModel model = tiny_model("llama", 5);
   const std::vector<Request> rows = cache_job(model.spec, 24, 11);
   Engine engine(model);

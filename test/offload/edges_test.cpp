@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "offload/weight_prefetcher.hpp"
-#include "test/end_to_end/recording_device.hpp"
+#include "test/offload/check_edges.hpp"
 #include "test/offload/file_model.hpp"
 
 using namespace hydrant;
@@ -22,18 +22,8 @@ void run(RecordingDevice& device, const FileModel& model, const WeightOffload& o
 TEST_CASE("edges between the lanes of weights are enough, and each is needed") {
   const FileModel model({"opt"});
   const WeightOffload options{.shares = {15, 35, 50}, .slots = 2, .disk_lanes = 1};
-  RecordingDevice whole;
-  run(whole, model, options);
-  CHECK(whole.races() == std::vector<std::string>{});
   // Ready and free of two slots of the ring, of two buffers for panels, of two for rows.
-  CHECK(whole.edges().size() == 12);
-  for (const RecordingDevice::Edge& edge : whole.edges()) {
-    RecordingDevice without;
-    without.ignore(edge);
-    run(without, model, options);
-    CAPTURE(edge.first, edge.second);
-    CHECK(!without.races().empty());
-  }
+  check_edges(12, [&](RecordingDevice& device) { run(device, model, options); });
 }
 
 TEST_CASE("deeper rings and more lanes are ordered as well; without overlap there is nothing to") {

@@ -7,6 +7,7 @@
 #include "offload/weight_prefetcher.hpp"
 #include "test/offload/file_model.hpp"
 #include "test/offload/lane_device.hpp"
+#include "test/offload/watchdog.hpp"
 #include "test/support/refusal.hpp"
 
 using namespace hydrant;
@@ -14,12 +15,6 @@ using namespace hydrant::test;
 using Catch::Matchers::Contains;
 
 namespace {
-
-class Watchdog {
- public:
-  Watchdog() { ::alarm(60); }
-  ~Watchdog() { ::alarm(0); }
-};
 
 // The error of a run in whose middle `damage` happens.
 template <class Damage>
@@ -39,7 +34,7 @@ std::string refused_run(Fault fault, Device& device, const FileModel& model, Wei
 }  // namespace
 
 TEST_CASE("a file that is cut while it is read ends the run, naming file, tensor and place") {
-  const Watchdog watchdog;
+  const Watchdog watchdog(60);
   for (const bool overlap : {true, false})
     for (const Caching caching : {Caching::direct, Caching::cached}) {
       const FileModel model({"llama"});
@@ -61,7 +56,7 @@ TEST_CASE("a file that is cut while it is read ends the run, naming file, tensor
 }
 
 TEST_CASE("a value that becomes infinite in the file is refused when it is read") {
-  const Watchdog watchdog;
+  const Watchdog watchdog(60);
   const FileModel model({"opt"});
   LaneDevice device;
   const WeightPlan plan = model.plan(device.ops());
@@ -80,7 +75,7 @@ TEST_CASE("a value that becomes infinite in the file is refused when it is read"
 }
 
 TEST_CASE("a failure on any lane ends the run with that failure") {
-  const Watchdog watchdog;
+  const Watchdog watchdog(60);
   for (const std::string lane : {"load_weights", "disk 1", "look_up"})
     for (const int at : {0, 1, 17}) {
       const FileModel model({"llama"});

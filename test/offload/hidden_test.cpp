@@ -3,7 +3,7 @@
 
 #include "offload/hidden_offload.hpp"
 #include "runtime/backends/registry.hpp"
-#include "test/end_to_end/recording_device.hpp"
+#include "test/offload/check_edges.hpp"
 #include "test/offload/lane_device.hpp"
 #include "test/support/random.hpp"
 #include "test/support/refusal.hpp"
@@ -109,19 +109,10 @@ TEST_CASE("edges between the lanes of hidden states are enough, and each is need
   for (const double on_device : {0.0, 40.0})
     for (int slots = 2; slots < 5; slots++) {
       const HiddenOffload options{.shares = {on_device, 100 - on_device, 0}, .slots = slots};
-      RecordingDevice whole;
-      run(whole, options);
-      CHECK(whole.races() == std::vector<std::string>{});
+      CAPTURE(on_device, slots);
       // Of each slot: the load lane waits for `free`, compute for `ready`, and for `free` in stage
       // 0; the store lane waits for `computed`.
-      CHECK(whole.edges().size() == size_t(3 * slots + 1));
-      for (const RecordingDevice::Edge& edge : whole.edges()) {
-        RecordingDevice without;
-        without.ignore(edge);
-        run(without, options);
-        CAPTURE(on_device, slots, edge.first, edge.second);
-        CHECK(!without.races().empty());
-      }
+      check_edges(size_t(3 * slots + 1), [&](RecordingDevice& device) { run(device, options); });
     }
   RecordingDevice alone;
   run(alone, {.shares = {0, 100, 0}, .overlap = false});

@@ -3,30 +3,12 @@
 
 #include "offload/weight_prefetcher.hpp"
 #include "test/offload/file_model.hpp"
-#include "test/support/random.hpp"
+#include "test/offload/random_shares.hpp"
 
 using namespace hydrant;
 using namespace hydrant::test;
 
 namespace {
-
-Shares random_shares(Random& random) {
-  const auto percent = [&](int64_t most) { return double(random.below(most + 1)); };
-  switch (random.below(5)) {
-    case 0:
-      return {0, 0, 100};
-    case 1:
-      return {0, 100, 0};
-    case 2: {
-      const double device = percent(100);
-      return {device, 100 - device, 0};
-    }
-    default: {
-      const double device = percent(100), host = percent(int64_t(100 - device));
-      return {device, host, 100 - device - host};
-    }
-  }
-}
 
 const std::vector<ModelChoice> kModels{{"opt"},
                                        {"opt", DType::f16},
