@@ -24,7 +24,9 @@ class Link {
 
  private:
   using Clock = std::chrono::steady_clock;
-  Clock::time_point reserve(size_t bytes);
+  void paced(Stream& lane, size_t bytes, bool goes_on, const std::function<void()>& enqueue);
+  // goes_on: a copy's next piece, which a bus has at hand whenever the one before it ends.
+  Clock::time_point reserve(size_t bytes, bool goes_on);
   void finish(Clock::time_point until);
 
   double rate_;

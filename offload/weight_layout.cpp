@@ -38,6 +38,31 @@ void lay_out_stage(StageLayout& stage, Arena& host) {
   host.take_bytes(stage.host_bytes);
 }
 
+// A stage that takes at most this part of a slot passes in that of the stage before it.
+constexpr size_t kSmall = 8;
+
+// Who passes in whose slot; returns the size of a slot.
+size_t share_slots(std::vector<StageLayout>& stages) {
+  size_t largest = 0, with_small = 0;
+  int owner = -1;
+  for (size_t i = 0; i < stages.size(); i++) {
+    StageLayout& stage = stages[i];
+    stage.slot_of = int(i);
+    if (stage.slot_bytes == 0) continue;
+    const size_t own = owner < 0 ? 0 : stages[size_t(owner)].slot_bytes;
+    if (with_small - own + stage.slot_bytes <= own / kSmall) {
+      stage.slot_of = owner;
+      stage.slot_at = with_small;
+    } else {
+      owner = int(i);
+      with_small = 0;
+    }
+    with_small += stage.slot_bytes;
+    largest = std::max(largest, with_small);
+  }
+  return largest;
+}
+
 }  // namespace
 
 Weight MatrixPlace::weight(int64_t first, int64_t count, const std::byte* panels) const {
@@ -73,9 +98,9 @@ WeightLayout::WeightLayout(const WeightPlan& plan, const ModelSpec& spec, const 
   }
   for (StageLayout& stage : stages) {
     lay_out_stage(stage, host);
-    slot_bytes = std::max(slot_bytes, stage.slot_bytes);
     for (const DiskRun& d : stage.disk) largest_run = std::max(largest_run, d.run.bytes());
   }
+  slot_bytes = share_slots(stages);
   if (spec.tied_head)
     for (const MatrixPlace& m : stages.back().matrices)
       if (m.role == Matrix::head) {

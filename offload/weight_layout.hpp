@@ -37,6 +37,10 @@ struct StageLayout {
   std::vector<DiskRun> disk;  // what follows it
   size_t disk_bytes = 0;      // packed, without gaps
   size_t slot_bytes = 0;
+  // Where it passes: the slot of its own, or, if it is small beside the stage before it, that one's
+  // slot behind that: a slot of its own would keep the next large stage waiting.
+  int slot_of = 0;
+  size_t slot_at = 0;
 };
 
 // The order of a stage's matrices is that of their panels in the slot, so the host home of a stage
@@ -49,7 +53,7 @@ struct WeightLayout {
   std::vector<MatrixPlace> tables;
   std::vector<size_t> vector_at;            // of the plan's vectors, in the device home
   size_t device_bytes = 0, host_bytes = 0;  // of the homes
-  size_t slot_bytes = 0;                    // of the largest stage
+  size_t slot_bytes = 0;                    // of the largest stage and those that pass with it
   size_t largest_run = 0;                   // of panels that come from the file
 
   const MatrixPlace* table(Matrix role) const;  // null: the model has none

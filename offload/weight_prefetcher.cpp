@@ -108,6 +108,9 @@ WeightPrefetcher::WeightPrefetcher(const Checkpoint& checkpoint, const ModelSpec
   disk_panels_.emplace(file_, device, layout_, disk_lanes_of(options_), at.buffers, traffic_,
                        stopping_);
   disk_rows_.emplace(file_, device, layout_, options_.overlap, at.rows, traffic_, stopping_);
+  passengers_.resize(layout_.stages.size());
+  for (int stage = 0; stage < int(layout_.stages.size()); stage++)
+    if (moves(stage)) passengers_[size_t(layout(stage).slot_of)].push_back(stage);
   next_ = after(-1);
   if (options_.overlap && next_ >= 0)
     lane_ = device.make_stream("load_weights", /*inline_work=*/false);
@@ -129,26 +132,31 @@ void WeightPrefetcher::set_views(const WeightPlan& plan) {
             m.weight(0, m.homes.device, device_home_ + m.device_at);
 }
 
-// The next stage in the circle that moves anything; -1: none does.
-int WeightPrefetcher::after(int stage) const {
+// The next stage in the circle that has a slot; -1: none does.
+int WeightPrefetcher::after(int owner) const {
   const auto stages = int(layout_.stages.size());
-  for (int i = 1; i <= stages; i++)
-    if (moves((stage + i) % stages)) return (stage + i) % stages;
+  for (int i = 1; i <= stages; i++) {
+    const int stage = (owner + i) % stages;
+    if (!passengers(stage).empty()) return stage;
+  }
   return -1;
 }
 
-void WeightPrefetcher::fill(int stage, Stream& lane) {
-  const StageLayout& s = layout_.stages[size_t(stage)];
+void WeightPrefetcher::fill(int owner, Stream& lane) {
   const int64_t use = front_use_ + int64_t(held_.size());
-  held_.push_back(stage);
-  next_ = after(stage);
+  held_.push_back(owner);
+  next_ = after(owner);
   ring_->begin_fill(use, lane);
-  if (s.host_bytes > 0) {
-    const Traced traced(lane, s.host_bytes, "stage {} from host", stage);
-    link_.copy(lane, ring_->data(use), host_home_ + s.host_at, s.host_bytes);
-    traffic_.from_host += s.host_bytes;
+  for (const int stage : passengers(owner)) {
+    const StageLayout& s = layout(stage);
+    std::byte* const to = ring_->data(use) + s.slot_at;
+    if (s.host_bytes > 0) {
+      const Traced traced(lane, s.host_bytes, "stage {} from host", stage);
+      link_.copy(lane, to, host_home_ + s.host_at, s.host_bytes);
+      traffic_.from_host += s.host_bytes;
+    }
+    disk_panels_->load(s.disk, to, lane, link_);
   }
-  disk_panels_->load(s.disk, ring_->data(use), lane, link_);
   ring_->end_fill(use, lane);
 }
 
@@ -158,22 +166,24 @@ void WeightPrefetcher::prefetch(int) {
 }
 
 // Goes on from another stage: a run may have ended in the middle of a step.
-void WeightPrefetcher::restart(int stage) {
+void WeightPrefetcher::restart(int owner) {
   front_use_ += int64_t(held_.size());
   held_.clear();
-  next_ = stage;
+  next_ = owner;
 }
 
 LayerWeights WeightPrefetcher::acquire(int stage, Stream& reader) {
   LayerWeights weights = views_[size_t(stage)];
   if (!moves(stage)) return weights;
-  if (!lane_ || held_.empty() || held_.front() != stage) {
-    restart(stage);
-    fill(stage, lane_ ? *lane_ : reader);
+  const StageLayout& s = layout(stage);
+  const bool here = !held_.empty() && held_.front() == s.slot_of;
+  if (!here || (!lane_ && stage == s.slot_of)) {
+    restart(s.slot_of);
+    fill(s.slot_of, lane_ ? *lane_ : reader);
   }
   ring_->begin_read(front_use_, reader);
-  const std::byte* const slot = ring_->data(front_use_);
-  for (const MatrixPlace& m : layout_.stages[size_t(stage)].matrices) {
+  const std::byte* const slot = ring_->data(front_use_) + s.slot_at;
+  for (const MatrixPlace& m : s.matrices) {
     if (m.streamed() == 0) continue;
     const Weight streamed = m.weight(m.homes.device, m.streamed(), slot + m.slot_at);
     if (m.homes.device == 0) {
@@ -210,8 +220,10 @@ void WeightPrefetcher::look_up(Matrix role, EmbedArgs args, Stream& reader) {
 
 void WeightPrefetcher::release(int stage, Stream& reader) {
   if (!moves(stage)) return;
-  ensure(!held_.empty() && held_.front() == stage, "stage {} is released but was not acquired",
+  const int owner = layout(stage).slot_of;
+  ensure(!held_.empty() && held_.front() == owner, "stage {} is released but was not acquired",
          stage);
+  if (stage != passengers(owner).back()) return;
   ring_->end_read(front_use_++, reader);
   held_.pop_front();
 }
@@ -230,7 +242,8 @@ void WeightPrefetcher::settle() {
 
 StepTraffic WeightPrefetcher::ahead() const {
   StepTraffic sum;
-  for (const int stage : held_) sum += expected_[size_t(stage)];
+  for (const int owner : held_)
+    for (const int stage : passengers(owner)) sum += expected_[size_t(stage)];
   return sum;
 }
 

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "offload/disk_panels.hpp"
@@ -18,7 +19,8 @@ namespace hydrant {
 
 // What is at home on the device stays there; what a stage has elsewhere passes through a slot of
 // the ring, once a step whatever the number of groups. Stages follow each other in a circle, so the
-// slots are filled in that order, as far ahead as there are free ones.
+// slots are filled in that order, as far ahead as there are free ones. A small stage passes in the
+// slot of the one before it.
 //
 // A matrix with panels at home and panels in the slot is given as two runs (LayerWeights::rest): a
 // product takes runs side by side anyway, so neither a copy on the device nor another kernel is
@@ -61,10 +63,12 @@ class WeightPrefetcher final : public WeightFeed {
 
  private:
   void set_views(const WeightPlan& plan);
-  void restart(int stage);
-  int after(int stage) const;
-  bool moves(int stage) const { return layout_.stages[size_t(stage)].slot_bytes > 0; }
-  void fill(int stage, Stream& lane);
+  const StageLayout& layout(int stage) const { return layout_.stages[size_t(stage)]; }
+  bool moves(int stage) const { return layout(stage).slot_bytes > 0; }
+  std::span<const int> passengers(int slot_of) const { return passengers_[size_t(slot_of)]; }
+  void restart(int owner);
+  int after(int owner) const;
+  void fill(int owner, Stream& lane);
 
   WeightOffload options_;
   Checkpoint file_;  // for reading again and again
@@ -77,7 +81,9 @@ class WeightPrefetcher final : public WeightFeed {
   WeightTraffic traffic_;
   std::atomic<bool> stopping_ = false;
   Link link_;
-  // Stages in the ring, in the order of filling: the front one is being read or is the next to be.
+  std::vector<std::vector<int>> passengers_;  // [stage]: those that pass in its slot, in order
+  // What is in the ring, in the order of filling, by the stage that each slot is of: the front one
+  // is being read or is the next to be.
   std::optional<StagingRing> ring_;
   std::deque<int> held_;
   int64_t front_use_ = 0;

@@ -27,13 +27,15 @@ TEST_CASE("edges between the lanes of weights are enough, and each is needed") {
 }
 
 TEST_CASE("deeper rings and more lanes are ordered as well; without overlap there is nothing to") {
-  for (const char* kind : {"opt-post", "llama", "neox"}) {
-    const FileModel model({kind});
+  const ModelChoice small_head{"opt", DType::f32, FileKind::hugging_face, false, 16};
+  for (const ModelChoice& choice :
+       {ModelChoice{"opt-post"}, ModelChoice{"llama"}, ModelChoice{"neox"}, small_head}) {
+    const FileModel model(choice);
     for (const int slots : {2, 3, 5})
       for (const int lanes : {1, 3}) {
         RecordingDevice device;
         run(device, model, {.shares = {10, 30, 60}, .slots = slots, .disk_lanes = lanes});
-        CAPTURE(kind, slots, lanes);
+        CAPTURE(choice.kind, choice.vocab, slots, lanes);
         CHECK(device.races() == std::vector<std::string>{});
       }
     RecordingDevice alone;

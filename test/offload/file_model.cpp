@@ -20,6 +20,7 @@ ModelSpec spec_of(const ModelChoice& choice) {
                 : choice.kind.starts_with("neox") ? "gpt_neox"
                                                   : "llama";
   if (choice.tied) spec.tied_head = true;
+  if (choice.vocab > 0) spec.vocab = choice.vocab;
   const auto block = int32_t(block_elements(choice.format));
   if (block == 1) return spec;
   spec.block.ffn = std::max(64, block);

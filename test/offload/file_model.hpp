@@ -17,6 +17,7 @@ struct ModelChoice {
   DType format = DType::f32;
   FileKind names = FileKind::hugging_face;  // whose names and orders of rows
   bool tied = false;
+  int32_t vocab = 0;  // if not that of the tiny model
 };
 
 struct FileModel {

@@ -22,7 +22,10 @@ const std::vector<ModelChoice> kModels{{"opt"},
                                        {"llama", DType::q6_k, FileKind::gguf, true},
                                        {"neox"},
                                        {"neox", DType::q8_0, FileKind::gguf},
-                                       {"neox-serial", DType::bf16}};
+                                       {"neox-serial", DType::bf16},
+                                       // heads small beside a layer
+                                       {"llama", DType::bf16, FileKind::hugging_face, false, 16},
+                                       {"opt", DType::f32, FileKind::hugging_face, true, 16}};
 
 }  // namespace
 
