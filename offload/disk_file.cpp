@@ -45,7 +45,8 @@ uint64_t free_bytes(const std::string& folder) {
 
 }  // namespace
 
-SpillFile::SpillFile(const std::string& folder, uint64_t bytes, Caching caching)
+SpillFile::SpillFile(const std::string& folder, uint64_t bytes, Caching caching,
+                     std::string_view what)
     : descriptor_(open_nameless(folder)) {
   if (descriptor_ < 0)
     fail(Fault::io, "memory.folder: {}: no file can be made there: {}", folder,
@@ -55,8 +56,8 @@ SpillFile::SpillFile(const std::string& folder, uint64_t bytes, Caching caching)
       bytes > free_bytes(folder) ? ENOSPC : ::posix_fallocate(descriptor_, 0, off_t(bytes));
   if (error != 0) {
     ::close(descriptor_);
-    fail(Fault::io, "memory.folder: {}: {} bytes for the cache cannot be reserved, {} are free: {}",
-         folder, bytes, free_bytes(folder), std::strerror(error));
+    fail(Fault::io, "memory.folder: {}: {} bytes for {} cannot be reserved, {} are free: {}",
+         folder, bytes, what, free_bytes(folder), std::strerror(error));
   }
   direct_ = caching == Caching::direct && make_direct(descriptor_);
 }

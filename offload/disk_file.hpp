@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "offload/cache_offload.hpp"
 
@@ -35,8 +36,10 @@ class DiskFile {
 // An open file, its whole space reserved.
 class SpillFile {
  public:
-  // Throws io, naming folder and bytes, when it cannot be made or has not that much space.
-  SpillFile(const std::string& folder, uint64_t bytes, Caching caching);
+  // Throws io, naming folder, bytes and what they are for, when it cannot be made or has not that
+  // much space.
+  SpillFile(const std::string& folder, uint64_t bytes, Caching caching,
+            std::string_view what = "the cache");
   SpillFile(SpillFile&& other) noexcept;
   SpillFile& operator=(SpillFile&&) = delete;
   ~SpillFile();

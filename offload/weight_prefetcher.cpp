@@ -47,7 +47,7 @@ OffloadMemory measure(const WeightLayout& layout, const Checkpoint& file, const 
   OffloadMemory memory{layout.device_bytes, device.used() - layout.device_bytes, layout.host_bytes,
                        host.used() - layout.host_bytes};
   size_t reading = 0;
-  if (!file.files().empty())  // a shape alone has nothing that could be read
+  if (file.is_readable())  // a shape alone has nothing that could be read
     for (const StageLayout& stage : layout.stages)
       reading = std::max(reading, DiskPanels::cost(file, ops, stage.disk).memory);
   memory.staging +=
@@ -101,6 +101,7 @@ WeightPrefetcher::WeightPrefetcher(const Checkpoint& checkpoint, const ModelSpec
         {stage.host_bytes, stage.disk_bytes, DiskPanels::cost(file_, ops_, stage.disk).moved});
 
   const bool reads = layout_.largest_run > 0 || DiskRows::slot_bytes(layout_) > 0;
+  ensure(!reads || !file_.files().empty(), "weights are to be read from disk, and are in no file");
   if (reads && options_.caching == Caching::direct && !file_.files().front().is_direct())
     log::warning("{}: its file system has no direct reads; weights come through the page cache",
                  file_.files().front().path());

@@ -43,14 +43,24 @@ File::File(std::string path) : File() {  // from here on the destructor closes
   size_ = uint64_t(about(descriptor_, path_).st_size);
 }
 
+File::File(int descriptor, std::string called) : File() {
+  path_ = std::move(called);
+  nameless_ = true;
+  descriptor_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (descriptor_ < 0) fail(Fault::io, "{}: {}", path_, std::strerror(errno));
+  size_ = uint64_t(about(descriptor_, path_).st_size);
+}
+
 File::File(File&& other) noexcept
     : path_(std::move(other.path_)),
+      nameless_(other.nameless_),
       descriptor_(std::exchange(other.descriptor_, -1)),
       size_(other.size_),
       direct_(other.direct_) {}
 
 File& File::operator=(File&& other) noexcept {
   std::swap(path_, other.path_);
+  std::swap(nameless_, other.nameless_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(size_, other.size_);
   std::swap(direct_, other.direct_);
@@ -61,11 +71,16 @@ File::~File() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+std::string File::place() const {
+  return nameless_ ? fmt::format("/proc/self/fd/{}", descriptor_) : path_;
+}
+
 File File::reopened(Caching caching) const {
-  const int direct = caching == Caching::direct ? open_direct(path_) : -1;
-  File again = direct < 0 ? File(path_) : File();
+  const int direct = caching == Caching::direct ? open_direct(place()) : -1;
+  File again = direct < 0 ? File(place()) : File();
+  again.path_ = path_;
+  again.nameless_ = nameless_;
   if (direct >= 0) {
-    again.path_ = path_;
     again.descriptor_ = direct;
     again.direct_ = true;
   }
@@ -77,10 +92,14 @@ File File::reopened(Caching caching) const {
 }
 
 File::Extent File::extent(uint64_t offset, size_t bytes) const {
-  if (!direct_ || bytes == 0) return {offset, bytes, bytes};
+  return direct_ ? direct_extent(size_, offset, bytes) : Extent{offset, bytes, bytes};
+}
+
+File::Extent File::direct_extent(uint64_t size, uint64_t offset, size_t bytes) {
+  if (bytes == 0) return {offset, 0, 0};
   const uint64_t begin = offset / kBlock * kBlock;
   const uint64_t end = align_up(offset + bytes, uint64_t{kBlock});
-  return {begin, size_t(std::min(end, size_) - begin), size_t(end - begin)};
+  return {begin, size_t(std::min(end, size) - begin), size_t(end - begin)};
 }
 
 void File::read(uint64_t offset, void* to, size_t bytes, const std::string& what) const {

@@ -16,6 +16,9 @@ class File {
   static constexpr size_t kBlock = 4096;  // borders and memory of direct reads
 
   explicit File(std::string path);  // throws bad_file: not there, not readable, not a regular file
+  // The file behind a descriptor, which stays its owner's: one that may have no name. `called`:
+  // what messages call it.
+  File(int descriptor, std::string called);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
   ~File();
@@ -40,6 +43,7 @@ class File {
     size_t bytes, room;
   };
   Extent extent(uint64_t offset, size_t bytes) const;
+  static Extent direct_extent(uint64_t size, uint64_t offset, size_t bytes);  // of `size` bytes
   // As read(), but of the whole extent, to memory on a border of kBlock. `at` is where byte
   // `offset` lies.
   struct Arrived {
@@ -53,7 +57,10 @@ class File {
   size_t read_some(uint64_t offset, void* to, size_t bytes, size_t least,
                    const std::string& what) const;
 
+  std::string place() const;  // what it is opened by
+
   std::string path_;
+  bool nameless_ = false;
   int descriptor_ = -1;
   uint64_t size_ = 0;
   bool direct_ = false;

@@ -46,6 +46,13 @@ Checkpoint::Checkpoint(std::vector<File> files, std::vector<StoredTensor> tensor
   }
 }
 
+Checkpoint::Checkpoint(std::string name, std::vector<StoredTensor> tensors, MakeRows make)
+    : Checkpoint({}, std::move(tensors)) {
+  made_name_ = std::move(name);
+  make_ = std::move(make);
+  for (const StoredTensor& t : tensors_) made_bytes_ = std::max(made_bytes_, t.offset + t.bytes);
+}
+
 const StoredTensor* Checkpoint::find(std::string_view name) const {
   const auto at = std::lower_bound(
       tensors_.begin(), tensors_.end(), name,
@@ -54,7 +61,7 @@ const StoredTensor* Checkpoint::find(std::string_view name) const {
 }
 
 const std::string& Checkpoint::path_of(const StoredTensor& tensor) const {
-  return files_.at(tensor.file).path();
+  return is_made() ? made_name_ : files_.at(tensor.file).path();
 }
 
 uint64_t Checkpoint::bytes() const {
@@ -66,10 +73,12 @@ uint64_t Checkpoint::bytes() const {
 void Checkpoint::read_rows(const StoredTensor& tensor, int64_t first, int64_t count,
                            std::byte* to) const {
   const Bytes at = bytes_of(tensor, first, count);
+  if (is_made()) return make_(tensor, first, count, to);
   files_.at(tensor.file).read(at.offset, to, at.count, tensor.name);
 }
 
 Checkpoint Checkpoint::reopened(Caching caching) const {
+  if (is_made()) return Checkpoint(made_name_, tensors_, make_);
   std::vector<File> files;
   for (const File& file : files_) files.push_back(file.reopened(caching));
   return Checkpoint(std::move(files), tensors_, hole_);
@@ -77,12 +86,17 @@ Checkpoint Checkpoint::reopened(Caching caching) const {
 
 File::Extent Checkpoint::extent(const StoredTensor& tensor, int64_t first, int64_t count) const {
   const Bytes at = bytes_of(tensor, first, count);
+  if (is_made()) return File::direct_extent(made_bytes_, at.offset, at.count);
   return files_.at(tensor.file).extent(at.offset, at.count);
 }
 
 File::Arrived Checkpoint::read_extent(const StoredTensor& tensor, int64_t first, int64_t count,
                                       std::byte* to) const {
   const Bytes at = bytes_of(tensor, first, count);
+  if (is_made()) {
+    make_(tensor, first, count, to);
+    return {to, at.count};
+  }
   return files_.at(tensor.file).read_extent(at.offset, at.count, to, tensor.name);
 }
 

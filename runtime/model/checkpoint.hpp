@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,11 @@ struct StoredTensor {
   uint64_t offset = 0, bytes = 0;
 };
 
+// Computes rows [first, first + count) of a tensor as they would stand in a file. Called from
+// several threads.
+using MakeRows =
+    std::function<void(const StoredTensor&, int64_t first, int64_t count, std::byte* to)>;
+
 // Read-only and immutable; reading is allowed from several threads. Nothing is read until it is
 // asked for, and nothing is kept.
 class Checkpoint {
@@ -32,6 +38,13 @@ class Checkpoint {
   // Throws bad_file when a name occurs twice.
   Checkpoint(std::vector<File> files, std::vector<StoredTensor> tensors, std::string hole = "");
 
+  // Tensors whose rows are computed when they are read; they are laid out as in a file of their
+  // own, and what reading takes is told for that file when it is read past the page cache.
+  Checkpoint(std::string name, std::vector<StoredTensor> tensors, MakeRows make);
+
+  bool is_made() const { return bool(make_); }
+  uint64_t made_bytes() const { return made_bytes_; }  // of that file
+  bool is_readable() const { return is_made() || !files_.empty(); }
   const std::vector<StoredTensor>& tensors() const { return tensors_; }  // by name, ascending
   const std::vector<File>& files() const { return files_; }
   const StoredTensor* find(std::string_view name) const;  // null: there is none
@@ -56,6 +69,9 @@ class Checkpoint {
   std::vector<File> files_;
   std::vector<StoredTensor> tensors_;
   std::string hole_;
+  std::string made_name_;
+  MakeRows make_;
+  uint64_t made_bytes_ = 0;
 };
 
 std::string shape_text(const std::vector<int64_t>& shape);  // "[16, 64]"

@@ -2,17 +2,21 @@
 
 #include <filesystem>
 #include <fstream>
-#include <map>
+#include <unordered_set>
 #include <utility>
 
+#include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/json.hpp"
 #include "runtime/model/config_reader.hpp"
+#include "runtime/model/random_rows.hpp"
 
 namespace hydrant {
 namespace {
 
 constexpr uint64_t kLongestConfig = uint64_t{16} << 20;
+
+constexpr uint64_t kAlignment = 64;  // of tensors in the file that a shape stands for
 
 StoredTensor tensor_of(const std::string& name, std::vector<int64_t> shape, DType dtype) {
   StoredTensor t;
@@ -20,10 +24,39 @@ StoredTensor tensor_of(const std::string& name, std::vector<int64_t> shape, DTyp
   t.dtype = dtype;
   t.type_name = hydrant::name(dtype);
   t.columns = shape.back();
+  if (t.columns % block_elements(dtype) != 0)
+    fail(Fault::bad_config, "{}: blocks of {} elements do not fit rows of {}, in tensor {}",
+         t.type_name, block_elements(dtype), t.columns, name);
   for (size_t i = 0; i + 1 < shape.size(); i++) t.rows *= shape[i];
   t.bytes = uint64_t(t.rows) * uint64_t(row_bytes(dtype, t.columns));
   t.shape = std::move(shape);
   return t;
+}
+
+// One behind another.
+std::vector<StoredTensor> tensors_of(const WeightSources& sources, DType dtype) {
+  std::vector<StoredTensor> tensors;
+  std::unordered_set<std::string> known;  // several matrices may be parts of one
+  uint64_t end = 0;
+  const auto add = [&](const TensorSource& source, std::vector<int64_t> shape, DType type) {
+    if (source.names.empty() || !known.insert(source.names.front()).second) return;
+    StoredTensor& t = tensors.emplace_back(tensor_of(source.names.front(), std::move(shape), type));
+    t.offset = align_up(end, kAlignment);
+    end = t.offset + t.bytes;
+  };
+  for (const MatrixSource& m : sources.matrices) add(m, {m.tensor_rows, m.k}, dtype);
+  for (const VectorSource& v : sources.vectors)
+    add(v, {v.tensor_size}, is_quantised(dtype) ? DType::f32 : dtype);
+  return tensors;
+}
+
+std::unordered_set<std::string> gains_of(const WeightSources& sources) {
+  std::unordered_set<std::string> names;
+  for (const VectorSource& v : sources.vectors)
+    if (v.role == Vector::norm1_gain || v.role == Vector::norm2_gain ||
+        v.role == Vector::final_gain)
+      names.insert(v.names.begin(), v.names.end());
+  return names;
 }
 
 }  // namespace
@@ -37,10 +70,14 @@ bool is_shape(const std::string& path) {
 }
 
 ModelFiles open_shape(const std::string& path) {
+  return read_shape(path, read_text(path, kLongestConfig));
+}
+
+ModelFiles read_shape(const std::string& name, const std::string& text) {
   ModelFiles files;
-  files.path = files.description = path;
-  auto config = std::make_shared<const Json>(parse_json(read_text(path, kLongestConfig), path));
-  files.architecture = ConfigReader(*config, path).text("model_type");
+  files.path = files.description = name;
+  auto config = std::make_shared<const Json>(parse_json(text, name));
+  files.architecture = ConfigReader(*config, name).text("model_type");
   files.config = std::move(config);
   return files;
 }
@@ -56,17 +93,12 @@ DType shape_dtype(const ModelFiles& shape) {
 }
 
 Checkpoint shape_tensors(const WeightSources& sources, DType dtype) {
-  std::map<std::string, StoredTensor> tensors;  // several matrices may be parts of one
-  const auto add = [&](const TensorSource& source, std::vector<int64_t> shape) {
-    if (source.names.empty()) return;
-    const std::string& name = source.names.front();
-    tensors.emplace(name, tensor_of(name, std::move(shape), dtype));
-  };
-  for (const MatrixSource& m : sources.matrices) add(m, {m.tensor_rows, m.k});
-  for (const VectorSource& v : sources.vectors) add(v, {v.tensor_size});
-  std::vector<StoredTensor> list;
-  for (auto& [name, tensor] : tensors) list.push_back(std::move(tensor));
-  return Checkpoint({}, std::move(list));
+  return Checkpoint({}, tensors_of(sources, dtype));
+}
+
+Checkpoint synthetic_tensors(const std::string& name, const WeightSources& sources, DType dtype,
+                             uint64_t seed) {
+  return Checkpoint(name, tensors_of(sources, dtype), random_rows(gains_of(sources), seed));
 }
 
 }  // namespace hydrant

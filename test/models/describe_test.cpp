@@ -49,7 +49,8 @@ Json with(Json config, const char* key, Json value) {
 
 TEST_CASE("published models have as many parameters as their authors count") {
   const std::map<std::string, int64_t> counts{
-      {"opt-125m", 125'239'296},     {"opt-350m", 331'196'416},       {"opt-6.7b", 6'658'473'984},
+      {"opt-125m", 125'239'296},     {"opt-350m", 331'196'416},       {"opt-1.3b", 1'315'758'080},
+      {"opt-6.7b", 6'658'473'984},   {"opt-13b", 12'853'473'280},     {"opt-30b", 29'974'540'288},
       {"llama-2-7b", 6'738'415'616}, {"llama-3.2-1b", 1'235'814'400}, {"smollm2-135m", 134'515'008},
       {"pythia-160m", 162'322'944},  {"gpt-neox-20b", 20'554'567'680}};
   for (const auto& [name, count] : counts) {
