@@ -1,5 +1,7 @@
 #include "runtime/apps/assemble.hpp"
 
+#include <algorithm>
+
 #include "models/registry.hpp"
 #include "runtime/backends/registry.hpp"
 #include "runtime/base/error.hpp"
@@ -8,11 +10,13 @@
 namespace hydrant {
 namespace {
 
-Model model_of(ModelFiles files) {
+// `positions`: at least so many.
+Model model_of(ModelFiles files, int64_t positions = 0) {
   Model model{std::move(files), {}, {}};
   const ModelFamily& family =
       find_family(model.files.architecture, model.files.kind, model.files.description);
   model.spec = describe(family, model.files);
+  model.spec.max_positions = int32_t(std::max<int64_t>(model.spec.max_positions, positions));
   model.sources = family.sources(model.spec, model.files.kind);
   return model;
 }
@@ -22,11 +26,22 @@ void check_for(const Model& model, const RunConfig& config, const Sources& sourc
     fail(Fault::bad_config,
          "{}: must be original for {}: places within the cache need rotary embedding, which {} "
          "models do not have",
-         sources.name("cache.positions"), config.model, model.spec.family);
+         sources.name("cache.positions"), model.files.path, model.spec.family);
   const size_t budgets = config.cache.layer_budgets.size();
   if (budgets > 0 && budgets != size_t(model.spec.layers))
     fail(Fault::bad_config, "{}: must be one for each of the model's {} layers, there are {}",
          sources.name("cache.layer_budgets"), model.spec.layers, budgets);
+}
+
+ModelFiles open_named_shape(const std::string& shape, const Sources& sources) {
+  std::string names;
+  for (const KnownShape& known : known_shapes()) {
+    if (known.name == shape) return read_shape(shape, std::string(known.text));
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
+  }
+  if (is_shape(shape)) return open_shape(shape);
+  fail(Fault::bad_config, "{}: must be one of {}, or the path of a config.json, not '{}'",
+       sources.name("synthetic"), names, shape);
 }
 
 }  // namespace
@@ -43,6 +58,16 @@ Model open_model_or_shape(const RunConfig& config, const Sources& sources) {
   if (!is_shape(config.model)) return open_described_model(config, sources);
   Model model = model_of(open_shape(config.model));
   model.files.checkpoint = shape_tensors(model.sources, shape_dtype(model.files));
+  check_for(model, config, sources);
+  return model;
+}
+
+Model open_synthetic(const RunConfig& config, const Sources& sources, int64_t positions) {
+  const SyntheticConfig& asked = config.synthetic;
+  Model model = model_of(open_named_shape(asked.shape, sources), positions);
+  const DType format =
+      asked.format == "auto" ? shape_dtype(model.files) : dtype_named(asked.format).value();
+  model.files.checkpoint = synthetic_tensors(model.files.path, model.sources, format, config.seed);
   check_for(model, config, sources);
   return model;
 }

@@ -1,21 +1,19 @@
 #include <algorithm>
 #include <exception>
 
+#include "offload/weights_file.hpp"
 #include "runtime/apps/bandwidth.hpp"
-#include "runtime/apps/bench_report.hpp"
+#include "runtime/apps/bench_run.hpp"
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/command.hpp"
 #include "runtime/apps/config_file.hpp"
 #include "runtime/apps/figures.hpp"
 #include "runtime/apps/interrupt.hpp"
-#include "runtime/apps/memory_plan.hpp"
 #include "runtime/apps/output.hpp"
-#include "runtime/apps/prediction.hpp"
+#include "runtime/apps/placement_keys.hpp"
 #include "runtime/apps/profile_file.hpp"
 #include "runtime/apps/progress.hpp"
-#include "runtime/apps/run_job.hpp"
 #include "runtime/apps/trace_file.hpp"
-#include "runtime/apps/traffic_meter.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/json.hpp"
 #include "runtime/base/log.hpp"
@@ -25,150 +23,185 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// The first token of a row is prefill's; the others are read from weights and cache.
-double decode_bytes(const BenchCase& c, const Model& model, const WeightPlan& weights,
-                    DType kv_dtype) {
-  double matrices = 0;
-  for (const MatrixPlan& m : weights.matrices) {
-    const bool looked_up = m.source.role == Matrix::places ||
-                           (m.source.role == Matrix::tokens && !model.spec.tied_head);
-    if (!looked_up) matrices += double(m.weight.panel_bytes) * double((m.weight.n + 15) / 16);
-  }
-  const BlockSpec& b = model.spec.block;
-  const double slot = double(b.kv_heads) * 2 * double(row_bytes(kv_dtype, b.head_dim));
-  double bytes = 0;
-  for (int32_t t = 1; t < c.output_len; t++) {
-    bytes += matrices * c.shape.groups;
-    for (const policy::RowPlan& plan : c.requests.front().plans)
-      bytes += slot * plan.slots.live_rows(c.prompt_len + t - 1) * c.batch;
-  }
-  return bytes;
+Model open_bench_model(const RunConfig& config, const Sources& sources) {
+  if (config.synthetic.shape.empty()) return open_described_model(config, sources);
+  const BenchConfig& b = config.bench;
+  const auto longest = [](const std::vector<int32_t>& list) {
+    return int64_t{*std::max_element(list.begin(), list.end())};
+  };
+  return open_synthetic(config, sources, longest(b.prompt_len) + longest(b.output_len));
 }
 
-// The highest that memory has been since it was made: by the system's own mark where that can be
-// set back, else by looking at every step.
-class PeakWatch {
- public:
-  PeakWatch() : marked_(reset_peak_memory()), highest_(resident_memory()) {}
-  void look() {
-    if (!marked_) highest_ = std::max(highest_, resident_memory());
-  }
-  size_t highest() const { return marked_ ? peak_memory() : highest_; }
+MakePrompts prompts_for(const RunConfig& config, const Model& model) {
+  if (!config.synthetic.shape.empty()) return random_prompts(model.spec, config.seed);
+  return text_prompts(config, *open_tokenizer(model.files));
+}
 
- private:
-  bool marked_;
-  size_t highest_;
+// A case's place in memory.
+struct Planned {
+  RunConfig config;  // with the placement that was found
+  RunNeed need;
+  BenchResult result;
 };
 
-class Bench {
+// All that is asked of one command: cases under their placements, planned before any weight is
+// read, then loaded placement by placement.
+class Sweep {
  public:
-  Bench(const RunConfig& config, const Model& model, Device& device, LoadedModel& loaded,
-        const std::vector<BenchCase>& cases)
-      : config_(config), loaded_(loaded), kv_dtype_(cache_dtype(config)) {
-    const double bandwidth = memory_bandwidth(device.threads());
-    for (const BenchCase& c : cases) {
-      BenchResult& r = results_.emplace_back();
-      r.bench = &c;
-      r.weights = loaded.weights().bytes;
-      r.bandwidth = bandwidth;
-      r.decode_bytes = decode_bytes(c, model, loaded.weights(), kv_dtype_);
-      r.cache_moves =
-          predicted_cache_moves(loaded, model.spec, device.ops(), c.shape, kv_dtype_, c.requests);
-    }
-    free_tokens_.resize(cases.size());
-    if (config.bench.profile.empty()) return;
-    const MachineRates rates = read_profile(config.bench.profile);
-    warn_of_other_machine(rates, config.bench.profile, device);
-    for (BenchResult& r : results_)
-      r.prediction = predict_run(rates, model, device, loaded.plan(), r.bench->shape, kv_dtype_,
-                                 workload_of(r.bench->requests));
+  Sweep(const RunConfig& config, const Sources& sources)
+      : config_(config),
+        sources_(sources),
+        model_(open_bench_model(config, sources)),
+        cases_(bench_cases(config, sources, model_.spec, prompts_for(config, model_))),
+        device_(open_device(config)) {
+    if (is_synthetic()) config_.bench.agreement = false;  // of choices that mean nothing
+    weights_ = plan_weights(model_, *device_, config_);
+    for (const BenchCase& c : cases_) planned_.push_back(plan(c));
   }
 
-  // In turns, so that a drift of the machine's speed meets all cases alike. False: interrupted.
+  // False: interrupted.
   bool run() {
-    const int rounds = config_.bench.warmup + config_.bench.repeats;
-    Progress progress("measuring", config_.quiet);
-    for (int round = 0; round < rounds; round++)
-      for (size_t i = 0; i < results_.size(); i++) {
-        progress.show(
-            double(size_t(round) * results_.size() + i) / double(size_t(rounds) * results_.size()),
-            fmt::format("round {} of {}, {} x {}", round + 1, rounds, results_[i].bench->policy,
-                        results_[i].bench->batch));
-        if (!run_once(i, round >= config_.bench.warmup)) return false;
-      }
-    return !config_.bench.agreement || add_agreement();
+    if (!misfit().empty()) return true;
+    bandwidth_ = memory_bandwidth(device_->threads());
+    std::vector<char> done(planned_.size());
+    for (size_t first = 0; first < planned_.size(); first++) {
+      std::vector<size_t> alike;
+      for (size_t i = first; i < planned_.size(); i++)
+        if (!done[i] && fits(planned_[i]) && same_places(planned_[i], planned_[first])) {
+          alike.push_back(i);
+          done[i] = true;
+        }
+      if (!alike.empty() && !run_alike(alike)) return false;
+    }
+    return true;
   }
 
-  // Cases that have been measured at least once.
-  std::vector<OrderedJson> rows(const BenchMachine& machine) const {
+  // Of cases that have been measured, or that do not fit.
+  std::vector<OrderedJson> rows() const {
     std::vector<OrderedJson> rows;
-    for (const BenchResult& r : results_)
-      if (!r.runs.empty()) rows.push_back(json_row(r, machine));
+    for (const Planned& p : planned_)
+      if (!fits(p) || !p.result.runs.empty()) rows.push_back(json_row(p.result, machine()));
     return rows;
+  }
+  // Why the first case does not fit when none does; "" when some do.
+  std::string misfit() const {
+    return std::none_of(planned_.begin(), planned_.end(), fits) ? planned_.front().result.misfit
+                                                                : "";
+  }
+
+  OrderedJson document(const std::vector<OrderedJson>& rows) const {
+    const bool one = std::all_of(planned_.begin(), planned_.end(), [&](const Planned& p) {
+      return same_places(p, planned_.front());
+    });
+    return {{"version", HYDRANT_VERSION},
+            {"model", is_synthetic() ? model_.files.path : config_.model},
+            {"device", device_->describe()},
+            {"config", config_json(one ? planned_.front().config : config_)},
+            {"rows", rows}};
   }
 
  private:
-  bool run_once(size_t index, bool counts) {
-    BenchResult& r = results_[index];
-    const BenchCase& c = *r.bench;
-    Generator generator = loaded_.generator(c.shape, kv_dtype_);
-    const MemoryNeed need = generator.need(c.requests);
-    r.kv = need.all_kv();
-    r.workspace = need.workspace;
-    r.full_kv = full_kv_bytes(generator, c.requests, c.shape);
-    Tokens tokens(c.requests.size());
-    PeakWatch watch;
-    r.predicted_peak = resident_memory() + need.memory();
-    Listener listener;
-    std::string error;
-    listener.on_token = [&](size_t row, const TokenChoice& token) {
-      watch.look();
-      tokens[row].push_back(token.id);
+  bool is_synthetic() const { return !config_.synthetic.shape.empty(); }
+  static bool fits(const Planned& p) { return p.result.misfit.empty(); }
+  static bool same_places(const Planned& a, const Planned& b) {
+    return a.result.bench->placement == b.result.bench->placement &&
+           a.result.weight_homes == b.result.weight_homes;
+  }
+
+  OrderedJson config_json(const RunConfig& config) const {
+    OrderedJson shown(effective_config(config, Command::bench));
+    if (!config.bench.placement.empty()) shown.erase("placement");  // it is not used
+    return shown;
+  }
+
+  BenchMachine machine() const {
+    return {std::string(name(cache_dtype(config_))),
+            std::string(device_->isa()),
+            device_->threads(),
+            config_.memory.link,
+            is_synthetic(),
+            bandwidth_};
+  }
+
+  Planned plan(const BenchCase& c) {
+    Planned p;
+    p.config = config_;
+    p.config.placement = c.placement;
+    p.need = run_need(p.config, model_, *device_, c.shape, c.requests);
+    if (config_.bench.agreement) {
+      const SideBySide both = side_by_side(c);
+      p.need = larger(p.need, run_need(p.config, model_, *device_, both.shape, both.requests));
+    }
+    const RunPlan found = plan_run(p.config, model_, *device_, p.need, weights_);
+    p.config = placed(p.config, found);
+    std::vector<Request> full;
+    for (const Request& request : c.requests) full.push_back(with_full_cache(request));
+    BenchResult& r = p.result;
+    r.bench = &c;
+    r.misfit = misfit_of(found);
+    r.weight_homes = found.offload.shares;
+    r.cache_homes = found.caches.shares;
+    r.weights = weights_.bytes;
+    r.weight_format = weights_.formats;
+    r.activations = weights_.activations;
+    r.kv = p.need.placed.all_kv();
+    r.workspace = p.need.placed.workspace;
+    r.full_kv = run_need(p.config, model_, *device_, c.shape, full).placed.all_kv();
+    r.predicted_peak = found.peak();
+    return p;
+  }
+  std::string misfit_of(const RunPlan& plan) {
+    return hydrant::misfit(plan, sources_, model_, *device_);
+  }
+
+  // Made-up weights that are to be read from disk are written there first, and stay for the
+  // placements that follow. The plan is of the checkpoint that there is then.
+  void put_on_disk() {
+    Checkpoint& checkpoint = model_.files.checkpoint;
+    if (!checkpoint.is_made()) return;
+    const std::string folder = folder_of(config_);
+    log::info("writing {} of synthetic weights to {}, for as long as this runs",
+              bytes_text(checkpoint.made_bytes()), folder);
+    Progress bar("writing", config_.quiet);
+    checkpoint = write_weights(checkpoint, folder, [&](uint64_t done, uint64_t total) {
+      bar.show(double(done) / double(total), "");
+    });
+    weights_ = plan_weights(model_, *device_, config_);
+  }
+
+  bool run_alike(const std::vector<size_t>& alike) {
+    std::vector<BenchResult*> results;
+    RunNeed need;
+    for (const size_t i : alike) {
+      results.push_back(&planned_[i].result);
+      need = larger(need, planned_[i].need);
+    }
+    const RunConfig& config = planned_[alike.front()].config;
+    if (config.placement.weights.disk > 0) put_on_disk();
+    try {
+      LoadedModel loaded(model_, *device_,
+                         fitting_plan(config, sources_, model_, *device_, need, weights_),
+                         config.quiet);
+      log::info("{}; ready after {:.2f} s",
+                machine_line(model_, loaded, *device_, cache_dtype(config)), loaded.load_seconds());
+      log::info("{}", memory_line(loaded.plan()));
+      log::info("config {}", config_json(config).dump());
+      return BenchRun(config, model_, *device_, loaded, need.placed, results).run();
+    } catch (const Error& e) {  // memory that was free while planning
+      if (e.fault() != Fault::out_of_memory) throw;
+      for (BenchResult* r : results) r->misfit = e.what();
       return true;
-    };
-    listener.on_done = [&](size_t, Completion&& done) {
-      if (done.finish == Finish::failed) error = done.error;
-    };
-    TrafficMeter traffic(loaded_);
-    const JobEnd end = run_job(generator, c.requests, listener);
-    if (end.interrupted) return false;
-    if (!error.empty()) fail(Fault::bad_input, "bench of {}: {}", c.policy, error);
-    r.peak = std::max(r.peak, watch.highest());
-    if (counts) {
-      r.runs.push_back({end.figures.prefill_seconds, end.figures.decode_seconds});
-      r.traffic += traffic.end(end.figures.steps);
     }
-    free_tokens_[index] = std::move(tokens);
-    return true;
   }
 
-  bool add_agreement() {
-    Progress progress("comparing", config_.quiet);
-    const BenchCase* with = nullptr;  // what `full` belongs to
-    Tokens full;
-    for (size_t i = 0; i < results_.size(); i++) {
-      const BenchCase& c = *results_[i].bench;
-      progress.show(double(i) / double(results_.size()), c.policy);
-      if (!with || with->prompt_len != c.prompt_len || with->output_len != c.output_len ||
-          with->batch != c.batch) {
-        full = full_tokens(loaded_, kv_dtype_, c);
-        with = &c;
-      }
-      if (interrupted()) return false;
-      results_[i].agreement = compare(loaded_, kv_dtype_, c, full, free_tokens_[i]);
-      if (interrupted()) {
-        results_[i].agreement.reset();
-        return false;
-      }
-    }
-    return true;
-  }
-
-  const RunConfig& config_;
-  LoadedModel& loaded_;
-  DType kv_dtype_;
-  std::vector<BenchResult> results_;
-  std::vector<Tokens> free_tokens_;
+  RunConfig config_;
+  const Sources& sources_;
+  Model model_;
+  std::vector<BenchCase> cases_;
+  std::unique_ptr<Device> device_;
+  WeightPlan weights_;
+  double bandwidth_ = 0;
+  std::vector<Planned> planned_;  // of each case
 };
 
 // Each wherever it can be written: minutes of measuring lie in it. Then throws the first failure.
@@ -199,41 +232,15 @@ int run_bench(const RunConfig& config, const Sources& sources) {
   check_writable(config.bench.json, sources.name("bench.json"));
   check_writable(config.bench.csv, sources.name("bench.csv"));
   if (!config.bench.profile.empty()) read_profile(config.bench.profile);  // a bad one: at once
-  const Model model = open_described_model(config, sources);
-  const auto tokenizer = open_tokenizer(model.files);
-  const std::vector<BenchCase> cases = bench_cases(config, sources, model.spec, *tokenizer);
-  const auto device = open_device(config);
-  RunNeed need;  // of the largest case
-  for (const BenchCase& c : cases) {
-    need = larger(need, run_need(config, model, *device, c.shape, c.requests));
-    if (config.bench.agreement) {
-      const SideBySide both = side_by_side(c);
-      need = larger(need, run_need(config, model, *device, both.shape, both.requests));
-    }
-  }
-  RunPlan plan = fitting_plan(config, sources, model, *device, need);
-  const RunConfig effective = placed(config, plan);
-  LoadedModel loaded(model, *device, std::move(plan), config.quiet);
-  log::info("{}; ready after {:.2f} s", machine_line(model, loaded, *device, cache_dtype(config)),
-            loaded.load_seconds());
-  log::info("{}", memory_line(loaded.plan()));
-  log::info("config {}", effective_config(effective, Command::bench).dump());
-
-  Bench bench(config, model, *device, loaded, cases);
+  Sweep sweep(config, sources);
   const TraceFile trace(config, sources);
-  const bool whole = bench.run();
+  const bool whole = sweep.run();
   trace.write();
-  const auto rows =
-      bench.rows({loaded.weights().formats, std::string(name(cache_dtype(config))),
-                  loaded.weights().activations, std::string(device->isa()), device->threads(),
-                  loaded.plan().offload.shares, loaded.plan().caches.shares, config.memory.link});
-  const OrderedJson document{{"version", HYDRANT_VERSION},
-                             {"model", config.model},
-                             {"device", device->describe()},
-                             {"config", OrderedJson(effective_config(effective, Command::bench))},
-                             {"rows", rows}};
-  write_report(config.bench, document, rows);
+  const auto rows = sweep.rows();
+  write_report(config.bench, sweep.document(rows), rows);
   if (!whole) log::warning("interrupted; what was measured is shown");
+  if (const std::string why = sweep.misfit(); whole && !why.empty())
+    fail(Fault::out_of_memory, "{}", why);
   return whole ? 0 : kInterrupted;
 }
 

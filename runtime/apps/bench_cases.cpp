@@ -7,6 +7,7 @@
 #include "runtime/apps/input.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/base/rng.hpp"
 #include "runtime/engine/check_request.hpp"
 
 namespace hydrant {
@@ -91,30 +92,53 @@ std::vector<std::vector<int32_t>> cut_prompts(const std::vector<int32_t>& text,
   return prompts;
 }
 
-std::vector<BenchCase> bench_cases(const RunConfig& config, const Sources& sources,
-                                   const ModelSpec& spec, const text::Tokenizer& tokenizer) {
-  const BenchConfig& b = config.bench;
+MakePrompts text_prompts(const RunConfig& config, const text::Tokenizer& tokenizer) {
+  const std::string& file = config.bench.text;
   std::string text(kBenchText);
-  if (!b.text.empty()) {
-    text = read_input(b.text);
-    require_utf8(text, b.text);
+  if (!file.empty()) {
+    text = read_input(file);
+    require_utf8(text, file);
   }
-  const std::vector<int32_t> ids = tokenizer.encode(text, /*add_special=*/false),
-                             begin = tokenizer.encode("", /*add_special=*/true);
-  std::vector<BenchCase> cases;
+  return [ids = tokenizer.encode(text, /*add_special=*/false),
+          begin = tokenizer.encode("", /*add_special=*/true)](int64_t length, int64_t count) {
+    return cut_prompts(ids, begin, length, count);
+  };
+}
+
+MakePrompts random_prompts(const ModelSpec& spec, uint64_t seed) {
+  return [vocab = spec.vocab, seed](int64_t length, int64_t count) {
+    std::vector<std::vector<int32_t>> prompts;
+    for (int64_t row = 0; row < count; row++) {
+      std::vector<int32_t>& prompt = prompts.emplace_back();
+      for (int64_t i = 0; i < length; i++)
+        prompt.push_back(int32_t(uniform(seed, uint64_t(row), uint64_t(i)) * vocab));
+    }
+    return prompts;
+  };
+}
+
+std::vector<BenchCase> bench_cases(const RunConfig& config, const Sources& sources,
+                                   const ModelSpec& spec, const MakePrompts& make_prompts) {
+  const BenchConfig& b = config.bench;
+  std::vector<BenchCase> one;  // of each placement
   for (const int32_t prompt : b.prompt_len)
     for (const int32_t output : b.output_len) {
       check_length(config, sources, spec, prompt, output);
       for (const int32_t batch : b.batch) {
-        const auto prompts = cut_prompts(ids, begin, prompt, batch);
+        const auto prompts = make_prompts(prompt, batch);
         for (const std::string& policy : b.policy)
           for (const std::string& budget :
                policy == "full" ? std::vector<std::string>{""} : b.budget)
-            cases.push_back(make_case(config, sources, spec, prompts, policy, budget, output));
+            one.push_back(make_case(config, sources, spec, prompts, policy, budget, output));
       }
     }
-  for (const BenchCase& c : cases)
+  for (const BenchCase& c : one)
     if (warn_of_few_sinks(c.cache, c.requests)) break;  // one line is enough
+  std::vector<PlacementConfig> placements = b.placement;
+  if (placements.empty()) placements.push_back(config.placement);
+  std::vector<BenchCase> cases;
+  for (const PlacementConfig& placement : placements)
+    for (const BenchCase& c : one) cases.emplace_back(c).placement = placement;
   return cases;
 }
 

@@ -12,17 +12,19 @@
 
 namespace hydrant {
 
-struct BenchRun {  // one repeat
+struct RunTimes {  // one repeat
   double prefill_seconds = 0, decode_seconds = 0;
 };
 
 struct BenchResult {
   const BenchCase* bench = nullptr;
-  std::vector<BenchRun> runs;
+  std::string misfit;          // why memory is not enough for it; "": it is
+  std::vector<RunTimes> runs;  // none where it is not
+  Shares weight_homes{}, cache_homes{};
+  std::string weight_format, activations;
   size_t kv = 0, full_kv = 0, workspace = 0, weights = 0;
   size_t peak = 0, predicted_peak = 0;
   double decode_bytes = 0;  // weights and cache that one run's decode steps must read
-  double bandwidth = 0;     // bytes per second that this machine can read
   Traffic traffic;          // of the runs together
   CacheMoves cache_moves;   // predicted, of one
   std::optional<Agreement> agreement;
@@ -31,10 +33,11 @@ struct BenchResult {
 
 // What all rows of a report share.
 struct BenchMachine {
-  std::string weight_format, kv_dtype, activations, isa;
+  std::string kv_dtype, isa;
   int threads = 0;
-  Shares weights{}, caches{};    // their homes
   std::optional<uint64_t> link;  // the pace that copies to the device are held to
+  bool synthetic = false;        // the weights
+  double bandwidth = 0;          // bytes per second that this machine can read
 };
 
 nlohmann::ordered_json json_row(const BenchResult& result, const BenchMachine& machine);

@@ -4,6 +4,7 @@
 
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/check_output.hpp"
+#include "runtime/apps/run_plan.hpp"
 #include "runtime/backends/registry.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/log.hpp"
@@ -80,23 +81,31 @@ void check_cache(const RunConfig& config, const Sources& sources) {
 
 bool all_on_device(const Shares& shares) { return shares.device == 100; }
 
+// What holds for each placement. A configuration may be checked on another machine than the one
+// that is to run it.
+void check_homes(const PlacementConfig& p, const std::string& hidden, const RunConfig& config,
+                 const Sources& sources, Command command) {
+  if (p.activations.disk > 0)
+    fail(Fault::bad_config, "{}: must be 100 together on device and host, not on disk", hidden);
+  const bool written = p.cache.disk > 0 || (!config.synthetic.shape.empty() && p.weights.disk > 0);
+  std::error_code absent;
+  const std::string folder = folder_of(config);
+  if (written && command != Command::validate && !std::filesystem::is_directory(folder, absent))
+    fail(Fault::bad_config, "{}: {} is not a folder", sources.name("memory.folder"), folder);
+}
+
 void check_placement(const RunConfig& config, const Sources& sources, Command command) {
   const PlacementConfig& p = config.placement;
   for (const char* path : {"placement.weights", "placement.cache", "placement.activations"})
-    if (is_flag(sources, "placement") && is_flag(sources, path))
-      fail(Fault::bad_config, "{}: cannot stand beside {}", sources.name("placement"),
-           sources.name(path));
-  const Shares& hidden = p.activations;
-  if (hidden.disk > 0)
-    fail(Fault::bad_config, "{}: must be 100 together on device and host, not on disk",
-         sources.name(sources.given("placement.activations") ? "placement.activations"
-                                                             : "placement"));
-  // A configuration may be checked on another machine than the one that is to run it.
-  std::error_code absent;
-  const std::string folder = config.memory.folder.empty() ? "/var/tmp" : config.memory.folder;
-  if (p.cache.disk > 0 && command != Command::validate &&
-      !std::filesystem::is_directory(folder, absent))
-    fail(Fault::bad_config, "{}: {} is not a folder", sources.name("memory.folder"), folder);
+    for (const char* whole : {"placement", "bench.placement"})
+      if (is_flag(sources, whole) && is_flag(sources, path)) exclude(sources, whole, path);
+  for (const PlacementConfig& one : config.bench.placement)
+    check_homes(one, sources.name("bench.placement"), config, sources, command);
+  if (command == Command::bench && !config.bench.placement.empty()) return;  // some use all
+  check_homes(
+      p,
+      sources.name(sources.given("placement.activations") ? "placement.activations" : "placement"),
+      config, sources, command);
   const auto unused = [&](std::initializer_list<const char*> paths, const char* why) {
     std::string given;
     for (const char* path : paths)
@@ -117,6 +126,21 @@ void check_placement(const RunConfig& config, const Sources& sources, Command co
     unused({"overlap", "memory.link"}, "with everything on the device");
 }
 
+void check_bench(const RunConfig& config, const Sources& sources) {
+  if (sources.given("model") == sources.given("synthetic")) {
+    exclude(sources, "model", "synthetic");
+    fail(Fault::bad_config, "--model: is needed, or --synthetic");
+  }
+  const auto unused = [&](std::initializer_list<const char*> paths, const char* why) {
+    for (const char* path : paths)
+      if (sources.given(path)) log::warning("{} has no effect {}", sources.name(path), why);
+  };
+  if (config.synthetic.shape.empty()) return unused({"synthetic_format", "seed"}, "on a model");
+  unused({"bench.text"}, "on synthetic weights, which get random prompts");
+  if (config.bench.agreement)
+    unused({"bench.agreement"}, "on synthetic weights, whose choices mean nothing");
+}
+
 // In one line: a file may well serve several commands.
 void warn_of_keys_of_other_commands(const Sources& sources, Command command) {
   std::string unused;
@@ -131,6 +155,7 @@ void warn_of_keys_of_other_commands(const Sources& sources, Command command) {
 void check_whole_file(const RunConfig& config, const Sources& sources) {
   exclude(sources, "prompt", "prompts");
   exclude(sources, "perplexity", "input");
+  exclude(sources, "model", "synthetic");
   for (const Command command : {Command::generate, Command::score})
     check_resume(config, sources, command);
   check_cache(config, sources);
@@ -152,7 +177,10 @@ void check_config(const RunConfig& config, const Sources& sources, Command comma
   check_resume(config, sources, command);
   warn_of_keys_of_other_commands(sources, command);
   if (command == Command::profile) return check_profile_output(config, sources);
-  require(sources, "model", command == Command::inspect ? "MODEL" : "--model");
+  if (command == Command::bench)
+    check_bench(config, sources);
+  else
+    require(sources, "model", command == Command::inspect ? "MODEL" : "--model");
   if (command == Command::generate) check_generate(config, sources);
   if (command == Command::score) require_one(sources, "perplexity", "input");
   if (command == Command::score && config.perplexity.empty() && sources.given("context"))

@@ -51,10 +51,13 @@ constexpr std::array<About, size_t(Command::count)> kAbout{{
     {"what a model is and what memory a run of it takes", "MODEL", kAboutKv,
      "hydrant inspect model.gguf --batch 32 --length 1024 --policy h2o --budget 20%\n"
      "  hydrant inspect configs/models/opt-6.7b.json --batch 32    # a shape without weights"},
-    {"speed, memory and agreement with the full cache", "--model PATH", kAboutKv,
+    {"speed, memory and agreement with the full cache", "(--model PATH | --synthetic SHAPE)",
+     kAboutKv,
      "hydrant bench --model model.gguf --prompt-len 512 --output-len 512 --batch 1,32 --policy "
      "full,h2o "
-     "--budget 20% --repeats 3"},
+     "--budget 20% --repeats 3\n"
+     "  hydrant bench --synthetic opt-1.3b --batch 1,8 --placement auto --placement "
+     "0,100,100,0,100,0"},
     {"check a configuration and print it with all defaults", "CONFIG",
      "Refuses what a command would refuse of the file before it reads weights. Keys that a command "
      "needs\nmay be missing: they can be flags.\n",
@@ -119,7 +122,7 @@ std::string help_of(const Key& key) {
 
 void add_flags(CLI::App& app, Command command, Given& given) {
   for (const Key& key : config_keys()) {
-    if (!key.commands.has(command)) continue;
+    if (!key.commands.has(command) || key.files_only.has(command)) continue;
     CLI::Option* option = nullptr;
     if (key.value.empty()) {
       const auto set = [&given, &key](const char* value) {
@@ -258,9 +261,15 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
         line.sources.add("isa", "HYDRANT_ISA");
       }
   for (const Key& key : config_keys())
-    if (key.commands.has(line.command)) line.sources.set_flag(key.path, key.flag);
+    if (key.commands.has(line.command) && !key.files_only.has(line.command))
+      line.sources.set_flag(key.path, key.flag);
   if (!config_file.empty()) read_config_file(config_file, line.config, line.sources);
   for (const auto& [key, texts] : given) read_flag(*key, texts, line.config, line.sources);
+  std::vector<PlacementConfig>& placements = line.config.bench.placement;
+  if (line.command == Command::bench && placements.size() == 1) {  // nothing to compare: the run's
+    line.config.placement = placements.front();
+    placements.clear();
+  }
   return line;
 }
 

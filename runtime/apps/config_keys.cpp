@@ -78,6 +78,11 @@ Key named(Key key, const char* path, const char* flag, const char* value, Comman
   return key;
 }
 
+Key files_only(Commands commands, Key key) {
+  key.files_only = commands;
+  return key;
+}
+
 Key same_rows(Key key) {
   key.same_rows = true;
   return key;
@@ -90,6 +95,11 @@ std::vector<Key> make() {
   return {
       named(text([](RunConfig& c) -> auto& { return c.model; }, "the path of a model folder or .gguf file"),
             "model", "--model", "PATH", kModel, "a Hugging Face folder or a .gguf file"),
+
+      named(text([](RunConfig& c) -> auto& { return c.synthetic.shape; }, "a name or path"),
+            "synthetic", "--synthetic", "SHAPE", Commands(bench), "instead of a model: random weights, for speeds, of a shape that is known (opt-6.7b) or a config.json"),
+      named(choice([](RunConfig& c) -> auto& { return c.synthetic.format; }, {"auto", "f32", "f16", "bf16", "q8_0", "q4_0"}),
+            "synthetic_format", "--synthetic-format", "TYPE", Commands(bench), "of its weights: auto (what the shape says), f32, f16, bf16, q8_0, q4_0"),
 
       same_rows(named(text([](RunConfig& c) -> auto& { return c.prompt; }, "a text"),
             "prompt", "--prompt", "TEXT", Commands(generate), "one prompt; - reads standard input")),
@@ -138,8 +148,8 @@ std::vector<Key> make() {
             "memory.folder", "--memory-folder", "PATH", kPlanned, "where that is; default: /var/tmp")),
       same_rows(named(rate([](RunConfig& c) -> auto& { return c.memory.link; }),
             "memory.link", "--memory-link", "RATE", Commands(generate, score, bench, Command::plan), "slow copies to the device down to this pace (3GB/s): on the CPU, a stand-in for its bus")),
-      same_rows(named(whole_placement(), "placement", "--placement", "HOW", kSized,
-            "auto, or six percentages: device,host of weights, of cache and of activations (20,80,0,100,0,100); the rest is disk")),
+      same_rows(files_only(Commands(bench), named(whole_placement(), "placement", "--placement", "HOW", kSized,
+            "auto, or six percentages: device,host of weights, of cache and of activations (20,80,0,100,0,100); the rest is disk"))),
       same_rows(named(shares([](RunConfig& c) -> auto& { return c.placement.weights; }),
             "placement.weights", "--placement-weights", "DEVICE,HOST,DISK", kSized, "percentages of their bytes; those on disk are read from the model's files")),
       same_rows(named(shares([](RunConfig& c) -> auto& { return c.placement.cache; }),
@@ -177,7 +187,7 @@ std::vector<Key> make() {
       named(real([](RunConfig& c) -> auto& { return c.sampling.repetition_penalty; }, 0, false, 100),
             "sampling.repetition_penalty", "--repetition-penalty", "X", Commands(generate), "above 1: weakens tokens that have occurred; 1: none"),
       named(integer([](RunConfig& c) -> auto& { return c.seed; }, 0, std::numeric_limits<uint64_t>::max()),
-            "seed", "--seed", "N", Commands(generate), "of the draws; with a line's id it fixes that line's"),
+            "seed", "--seed", "N", Commands(generate, bench), "of draws (with a line's id it fixes that line's), and of synthetic weights and their prompts"),
 
       named(integer([](RunConfig& c) -> auto& { return c.max_new_tokens; }, 1, kTokens),
             "max_new_tokens", "--max-new-tokens", "N", Commands(generate), "tokens to generate for a line that does not say its own"),
@@ -218,6 +228,8 @@ std::vector<Key> make() {
             "bench.policy", "--policy", "NAME,...", Commands(bench), "the policies to compare: " + policies),
       named(budgets([](RunConfig& c) -> auto& { return c.bench.budget; }),
             "bench.budget", "--budget", "SIZE,...", Commands(bench), "of every policy but full: 204, 20% or 20%p"),
+      named(placements(), "bench.placement", "--placement", "HOW", Commands(bench),
+            "the placements to compare, each auto or six percentages as in 20,80,0,100,0,100; may be given several times"),
       named(integer([](RunConfig& c) -> auto& { return c.bench.warmup; }, 0, 1000),
             "bench.warmup", "--warmup", "N", Commands(bench), "runs of each case before those that count"),
       named(integer([](RunConfig& c) -> auto& { return c.bench.repeats; }, 1, 1000),

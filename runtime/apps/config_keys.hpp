@@ -44,8 +44,9 @@ struct Key {
   std::string value;  // what the flag takes: "SLOTS"; empty: a switch
   std::string help;
   Commands commands;
-  bool repeatable = false;  // the flag may be given several times
-  bool same_rows = false;   // a row of the results is the same whatever it says
+  Commands files_only = Commands();  // of them: where another key has the flag
+  bool repeatable = false;           // the flag may be given several times
+  bool same_rows = false;            // a row of the results is the same whatever it says
   // Throws bad_config "WHERE: must be RULE, not VALUE".
   std::function<void(RunConfig&, const nlohmann::json&, const std::string& where)> read;
   std::function<nlohmann::json(const RunConfig&)> write;

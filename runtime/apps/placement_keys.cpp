@@ -99,6 +99,17 @@ void read_six(const Json& value, const std::string& where, PlacementConfig& plac
   }
 }
 
+// What is written in one word: "auto", or six percentages. Nothing when it is neither.
+std::optional<PlacementConfig> read_short(const Json& value, const std::string& where) {
+  if (value == "auto") return PlacementConfig();
+  if (!value.is_array() || value.size() != 6) return std::nullopt;
+  PlacementConfig placement{.automatic = false};
+  read_six(value, where, placement);
+  return placement;
+}
+
+Json short_form(const std::string& text) { return text == "auto" ? Json(text) : numbers(text); }
+
 }  // namespace
 
 Key size(Member<std::optional<uint64_t>> member) {
@@ -127,26 +138,62 @@ Key shares(Member<Shares> member) {
 Key whole_placement() {
   Key key;
   key.read = [](RunConfig& c, const Json& j, const std::string& where) {
-    if (j.is_array() && j.size() == 6) {
-      PlacementConfig placement{.automatic = false};
-      read_six(j, where, placement);
-      c.placement = placement;
-    } else if (j == "auto") {
-      c.placement = {};
-    } else {
+    const auto read = read_short(j, where);
+    if (!read)
       fail(Fault::bad_config,
            "{}: must be \"auto\", six percentages (device and host of weights, cache and "
            "activations) or an object of weights, cache and activations, not {}",
            where, shown(j));
-    }
+    c.placement = *read;
   };
   key.write = [](const RunConfig& c) -> Json {
     return c.placement.automatic ? Json("auto") : Json();
   };
+  key.from_flag = [](const std::vector<std::string>& texts) { return short_form(texts.back()); };
+  return key;
+}
+
+Key placements() {
+  Key key;
+  key.repeatable = true;
+  key.read = [](RunConfig& c, const Json& j, const std::string& where) {
+    const auto refuse = [&](const Json& value) {
+      fail(Fault::bad_config,
+           "{}: must be a non-empty list of placements, each \"auto\" or six percentages (device "
+           "and host of weights, cache and activations), not {}",
+           where, shown(value));
+    };
+    if (!j.is_array() || j.empty()) refuse(j);
+    std::vector<PlacementConfig> list;
+    for (const Json& entry : j) {
+      const auto read = read_short(entry, where);
+      if (!read) refuse(entry);
+      list.push_back(*read);
+    }
+    c.bench.placement = std::move(list);
+  };
+  key.write = [](const RunConfig& c) -> Json {
+    Json list = Json::array();
+    for (const PlacementConfig& p : c.bench.placement)
+      list.push_back(short_form(placement_text(p)));
+    return list.empty() ? Json() : list;
+  };
   key.from_flag = [](const std::vector<std::string>& texts) {
-    return texts.back() == "auto" ? Json("auto") : numbers(texts.back());
+    Json list = Json::array();
+    for (const std::string& text : texts) list.push_back(short_form(text));
+    return list;
   };
   return key;
 }
 
 }  // namespace hydrant::kinds
+
+namespace hydrant {
+
+std::string placement_text(const PlacementConfig& p) {
+  if (p.automatic) return "auto";
+  return fmt::format("{},{},{},{},{},{}", p.weights.device, p.weights.host, p.cache.device,
+                     p.cache.host, p.activations.device, p.activations.host);
+}
+
+}  // namespace hydrant

@@ -2,8 +2,16 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "runtime/apps/key_kinds.hpp"
+
+namespace hydrant {
+
+// "auto", or the six percentages that it is short for.
+std::string placement_text(const PlacementConfig& placement);
+
+}  // namespace hydrant
 
 namespace hydrant::kinds {
 
@@ -17,5 +25,7 @@ Key shares(Member<Shares> member);
 // All of them at once: "auto", or FlexGen's six numbers, device and host of weights, cache and
 // activations, the rest of each pair being disk.
 Key whole_placement();
+// A list of them, in their short forms.
+Key placements();
 
 }  // namespace hydrant::kinds

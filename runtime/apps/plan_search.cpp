@@ -67,8 +67,7 @@ class Search {
       return bytes - std::min(bytes, kProcessRoom);
     };
     std::error_code none;
-    const auto space = std::filesystem::space(
-        config.memory.folder.empty() ? "/var/tmp" : config.memory.folder, none);
+    const auto space = std::filesystem::space(folder_of(config), none);
     const size_t disk = none ? 0 : space.available;
     // Where host and device are the same memory, the device's part of it is taken first.
     const size_t device = config.memory.device.value_or(free(Memory::device)),

@@ -30,6 +30,8 @@ struct MemoryConfig {
 struct PlacementConfig {
   bool automatic = true;  // then the shares are still to be found
   Shares weights{}, cache{}, activations{};
+
+  friend bool operator==(const PlacementConfig&, const PlacementConfig&) = default;
 };
 
 struct PrefetchConfig {
@@ -46,9 +48,15 @@ struct SamplingConfig {
   int32_t top_k = 0;
 };
 
+// Instead of a model: a shape whose weights are made up.
+struct SyntheticConfig {
+  std::string shape, format = "auto";
+};
+
 struct BenchConfig {
   std::vector<int32_t> prompt_len{512}, output_len{128}, batch{1};
   std::vector<std::string> policy{"full", "h2o"}, budget{"20%"};
+  std::vector<PlacementConfig> placement;  // to compare; none: the run's own
   int32_t warmup = 1, repeats = 3;
   bool agreement = true;
   std::string text, json, csv;  // files
@@ -76,6 +84,7 @@ struct PlanConfig {
 
 struct RunConfig {
   std::string model;
+  SyntheticConfig synthetic;
   CacheConfig cache;
   std::string compute_dtype = "auto";
   MemoryConfig memory;

@@ -46,7 +46,7 @@ CacheOffload cache_options_of(const RunConfig& config) {
   if (config.cache_compute != "auto")
     options.compute = config.cache_compute == "host" ? CacheCompute::host : CacheCompute::device;
   options.link = double(config.memory.link.value_or(0));
-  if (!config.memory.folder.empty()) options.folder = config.memory.folder;
+  options.folder = folder_of(config);
   return options;
 }
 
@@ -221,9 +221,14 @@ RunNeed larger(const RunNeed& a, const RunNeed& b) {
 }
 
 RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, const RunNeed& need) {
+  return plan_run(config, model, device, need, plan_weights(model, device, config));
+}
+
+RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, const RunNeed& need,
+                 const WeightPlan& planned) {
   const MemoryNeed& rows = need.placed;
   RunPlan plan;
-  plan.weights = plan_weights(model, device, config);
+  plan.weights = planned;
   plan.offload = options_of(config);
   plan.caches = cache_options_of(config);
   plan.hidden = hidden_options_of(config);
@@ -246,7 +251,11 @@ RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, co
                     {"KV cache", rows.cache.host},
                     {"buffers of caches on disk", rows.cache.staging},
                     {"hidden states", rows.hidden}});
-  plan.disk = tier("memory.disk", config.memory.disk, {{"KV cache", rows.cache.disk}});
+  const Checkpoint& checkpoint = model.files.checkpoint;  // made-up weights are written first
+  const size_t written =
+      checkpoint.is_made() && plan.offload.shares.disk > 0 ? checkpoint.made_bytes() : 0;
+  plan.disk = tier("memory.disk", config.memory.disk,
+                   {{"KV cache", rows.cache.disk}, {"synthetic weights", written}});
   return plan;
 }
 
@@ -277,7 +286,12 @@ std::string misfit(const RunPlan& plan, const Sources& sources, const Model& mod
 
 RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
                      Device& device, const RunNeed& need) {
-  RunPlan plan = plan_run(config, model, device, need);
+  return fitting_plan(config, sources, model, device, need, plan_weights(model, device, config));
+}
+
+RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
+                     Device& device, const RunNeed& need, const WeightPlan& weights) {
+  RunPlan plan = plan_run(config, model, device, need, weights);
   const std::string why = misfit(plan, sources, model, device);
   if (!why.empty()) fail(Fault::out_of_memory, "{}", why);
   say_what_was_placed(plan, config, sources, device);
@@ -292,6 +306,10 @@ std::string memory_line(const RunPlan& plan) {
                      of(plan.device), of(plan.host),
                      plan.disk.items.empty() ? "" : "; disk " + of(plan.disk),
                      bytes_text(plan.peak()), bytes_text(plan.most()));
+}
+
+std::string folder_of(const RunConfig& config) {
+  return config.memory.folder.empty() ? CacheOffload().folder : config.memory.folder;
 }
 
 RunConfig placed(RunConfig config, const RunPlan& plan) {

@@ -60,6 +60,9 @@ RunNeed larger(const RunNeed& a, const RunNeed& b);  // enough for either
 // By the configuration's placement; "auto" keeps as large a share of the weights on the device as
 // has room there and leaves the rest in the model's files. It may be a plan that does not fit.
 RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, const RunNeed& need);
+// The same with weights that have been planned.
+RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, const RunNeed& need,
+                 const WeightPlan& weights);
 
 // Why it does not fit, "" when it does: the cap, or what the system has, that is less than a tier
 // takes; the tier's parts, the largest first; the least that would do.
@@ -73,6 +76,10 @@ std::string over_caps(const RunPlan& plan, const Sources& sources, const Model& 
 // of a placement that only costs time.
 RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
                      Device& device, const RunNeed& need);
+RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
+                     Device& device, const RunNeed& need, const WeightPlan& weights);
+
+std::string folder_of(const RunConfig& config);  // where what goes to disk is written
 
 // The configuration with the placement that was found.
 RunConfig placed(RunConfig config, const RunPlan& plan);
