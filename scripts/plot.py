@@ -6,8 +6,9 @@
 
 Four panels over the chosen axis, a line for each policy, budget and whatever else the files do not share: tokens per second of the
 whole run and of decoding (with the least and the most of the repeats), KV bytes beside peak memory, and agreement with the full
-cache. Rows of several files are drawn together; nothing is interpolated beyond the measured points. Of a trace, step N (the last by default): a row for each lane, a bar
-for each piece of its work, and what share of the step the lane was busy. Needs matplotlib (Debian: python3-matplotlib).
+cache. Rows of several files are drawn together, those of several placements apart; cases that memory was too small for have no point,
+synthetic weights are named in the title. Nothing is interpolated beyond the measured points. Of a trace, step N (the last by default):
+a row for each lane, a bar for each piece of its work, and what share of the step the lane was busy. Needs matplotlib (Debian: python3-matplotlib).
 """
 import argparse
 import json
@@ -25,6 +26,7 @@ PANELS = [  # title, key, scale, unit
 SETTINGS = {  # of a whole file: in the title where all share it, else in each line's label
     "model": "{}", "weight_format": "weights {}", "activations": "activations {}", "kv_dtype": "KV {}", "isa": "{}",
     "threads": "{} threads", "weights_on_device": "{} % of weights on device", "cache_on_device": "{} % of cache on device",
+    "placement": "placement {}",
 }
 
 
@@ -101,7 +103,7 @@ def draw(rows, x, output):
     panels = [figure.add_subplot(grid[i // 2, i % 2]) for i in range(len(PANELS))]
     for panel, (title, key, scale, unit) in zip(panels, PANELS):
         for name, points in lines(rows, x).items():
-            points = [p for p in points if p[key] is not None]
+            points = [p for p in points if p["fits"] and p[key] is not None]
             if not points:
                 continue
             at = [p[x] for p in points]
@@ -116,7 +118,8 @@ def draw(rows, x, output):
     below = figure.add_subplot(grid[2, :])
     below.axis("off")
     below.legend(*panels[0].get_legend_handles_labels(), loc="center", fontsize="small")
-    figure.suptitle(", ".join(SETTINGS[key].format(rows[0].get(key)) for key in settings(rows, shared=True)), fontsize="medium")
+    made_up = "SYNTHETIC WEIGHTS: " if rows[0]["synthetic"] else ""
+    figure.suptitle(made_up + ", ".join(SETTINGS[key].format(rows[0].get(key)) for key in settings(rows, shared=True)), fontsize="medium")
     save(figure, output)
 
 
