@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <exception>
+#include <optional>
+#include <utility>
 
 #include "offload/weights_file.hpp"
 #include "runtime/apps/bandwidth.hpp"
@@ -59,9 +61,10 @@ class Sweep {
     for (const BenchCase& c : cases_) planned_.push_back(plan(c));
   }
 
-  // False: interrupted.
-  bool run() {
-    if (!misfit().empty()) return true;
+  // What has been measured stays when it throws: an error, or Interrupted.
+  void run() {
+    if (!misfit().empty()) return;
+    const Interruptible interruptible;
     bandwidth_ = memory_bandwidth(device_->threads());
     std::vector<char> done(planned_.size());
     for (size_t first = 0; first < planned_.size(); first++) {
@@ -71,9 +74,8 @@ class Sweep {
           alike.push_back(i);
           done[i] = true;
         }
-      if (!alike.empty() && !run_alike(alike)) return false;
+      if (!alike.empty()) run_alike(alike);
     }
-    return true;
   }
 
   // Of cases that have been measured, or that do not fit.
@@ -154,22 +156,33 @@ class Sweep {
     return hydrant::misfit(plan, sources_, model_, *device_);
   }
 
-  // Made-up weights that are to be read from disk are written there first, and stay for the
-  // placements that follow. The plan is of the checkpoint that there is then.
-  void put_on_disk() {
+  // Weights that are made up are on disk while placements read them from there. The plan is of
+  // the checkpoint that there is then.
+  void keep_on_disk(bool wanted) {
     Checkpoint& checkpoint = model_.files.checkpoint;
-    if (!checkpoint.is_made()) return;
-    const std::string folder = folder_of(config_);
-    log::info("writing {} of synthetic weights to {}, for as long as this runs",
-              bytes_text(checkpoint.made_bytes()), folder);
-    Progress bar("writing", config_.quiet);
-    checkpoint = write_weights(checkpoint, folder, [&](uint64_t done, uint64_t total) {
-      bar.show(double(done) / double(total), "");
-    });
+    if (!is_synthetic() || wanted != checkpoint.is_made()) return;
+    if (wanted) {
+      Checkpoint written = written_weights();
+      made_ = std::exchange(checkpoint, std::move(written));
+    } else {
+      checkpoint = std::move(*made_);
+    }
     weights_ = plan_weights(model_, *device_, config_);
   }
 
-  bool run_alike(const std::vector<size_t>& alike) {
+  Checkpoint written_weights() const {
+    const Checkpoint& made = model_.files.checkpoint;
+    const std::string folder = folder_of(config_);
+    log::info("writing {} of synthetic weights to {}, where they are while they are read",
+              bytes_text(made.made_bytes()), folder);
+    Progress bar("writing", config_.quiet);
+    return write_weights(made, folder, [&](uint64_t done, uint64_t total) {
+      if (interrupted()) throw Interrupted{};
+      bar.show(double(done) / double(total), "");
+    });
+  }
+
+  void run_alike(const std::vector<size_t>& alike) {
     std::vector<BenchResult*> results;
     RunNeed need;
     for (const size_t i : alike) {
@@ -177,7 +190,7 @@ class Sweep {
       need = larger(need, planned_[i].need);
     }
     const RunConfig& config = planned_[alike.front()].config;
-    if (config.placement.weights.disk > 0) put_on_disk();
+    keep_on_disk(config.placement.weights.disk > 0);
     try {
       LoadedModel loaded(model_, *device_,
                          fitting_plan(config, sources_, model_, *device_, need, weights_),
@@ -186,17 +199,17 @@ class Sweep {
                 machine_line(model_, loaded, *device_, cache_dtype(config)), loaded.load_seconds());
       log::info("{}", memory_line(loaded.plan()));
       log::info("config {}", config_json(config).dump());
-      return BenchRun(config, model_, *device_, loaded, need.placed, results).run();
+      BenchRun(config, model_, *device_, loaded, need.placed, results).run();
     } catch (const Error& e) {  // memory that was free while planning
       if (e.fault() != Fault::out_of_memory) throw;
       for (BenchResult* r : results) r->misfit = e.what();
-      return true;
     }
   }
 
   RunConfig config_;
   const Sources& sources_;
   Model model_;
+  std::optional<Checkpoint> made_;  // the model's, while what was written of it takes its place
   std::vector<BenchCase> cases_;
   std::unique_ptr<Device> device_;
   WeightPlan weights_;
@@ -234,11 +247,22 @@ int run_bench(const RunConfig& config, const Sources& sources) {
   if (!config.bench.profile.empty()) read_profile(config.bench.profile);  // a bad one: at once
   Sweep sweep(config, sources);
   const TraceFile trace(config, sources);
-  const bool whole = sweep.run();
+  bool whole = true;
+  std::exception_ptr failure;
+  try {
+    sweep.run();
+  } catch (const Interrupted&) {
+    whole = false;
+  } catch (...) {
+    failure = std::current_exception();
+  }
   trace.write();
   const auto rows = sweep.rows();
-  write_report(config.bench, sweep.document(rows), rows);
-  if (!whole) log::warning("interrupted; what was measured is shown");
+  if (!rows.empty()) write_report(config.bench, sweep.document(rows), rows);
+  if (failure) std::rethrow_exception(failure);
+  if (!whole)
+    log::warning("interrupted; {}",
+                 rows.empty() ? "nothing was measured" : "what was measured is shown");
   if (const std::string why = sweep.misfit(); whole && !why.empty())
     fail(Fault::out_of_memory, "{}", why);
   return whole ? 0 : kInterrupted;

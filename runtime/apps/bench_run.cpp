@@ -74,7 +74,7 @@ BenchRun::BenchRun(const RunConfig& config, const Model& model, Device& device, 
                                 workload_of(r->bench->requests));
 }
 
-bool BenchRun::run() {
+void BenchRun::run() {
   const int rounds = config_.bench.warmup + config_.bench.repeats;
   Progress progress("measuring", config_.quiet);
   for (int round = 0; round < rounds; round++)
@@ -86,17 +86,17 @@ bool BenchRun::run() {
           fmt::format("round {} of {}, {} x {}", round + 1, rounds, r.bench->policy,
                       r.bench->batch));
       try {
-        if (!run_once(i, round >= config_.bench.warmup)) return false;
+        run_once(i, round >= config_.bench.warmup);
       } catch (const Error& e) {
         if (e.fault() != Fault::out_of_memory) throw;
         r.misfit = e.what();
         r.runs.clear();
       }
     }
-  return !config_.bench.agreement || add_agreement();
+  if (config_.bench.agreement) add_agreement();
 }
 
-bool BenchRun::run_once(size_t index, bool counts) {
+void BenchRun::run_once(size_t index, bool counts) {
   BenchResult& r = *results_[index];
   const BenchCase& c = *r.bench;
   Generator generator = loaded_.generator(c.shape, kv_dtype_);
@@ -119,7 +119,7 @@ bool BenchRun::run_once(size_t index, bool counts) {
   };
   TrafficMeter traffic(loaded_);
   const JobEnd end = run_job(generator, c.requests, listener);
-  if (end.interrupted) return false;
+  if (end.interrupted) throw Interrupted{};
   if (!error.empty()) fail(Fault::bad_input, "bench of {}: {}", c.policy, error);
   r.peak = std::max(r.peak, watch.highest());
   if (counts) {
@@ -127,10 +127,9 @@ bool BenchRun::run_once(size_t index, bool counts) {
     r.traffic += traffic.end(end.figures.steps);
   }
   free_tokens_[index] = std::move(tokens);
-  return true;
 }
 
-bool BenchRun::add_agreement() {
+void BenchRun::add_agreement() {
   Progress progress("comparing", config_.quiet);
   const BenchCase* with = nullptr;  // what `full` belongs to
   Tokens full;
@@ -143,14 +142,13 @@ bool BenchRun::add_agreement() {
       full = full_tokens(loaded_, kv_dtype_, c);
       with = &c;
     }
-    if (interrupted()) return false;
+    if (interrupted()) throw Interrupted{};
     results_[i]->agreement = compare(loaded_, kv_dtype_, c, full, free_tokens_[i]);
     if (interrupted()) {
       results_[i]->agreement.reset();
-      return false;
+      throw Interrupted{};
     }
   }
-  return true;
 }
 
 }  // namespace hydrant

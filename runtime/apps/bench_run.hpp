@@ -16,12 +16,13 @@ class BenchRun {
   BenchRun(const RunConfig& config, const Model& model, Device& device, LoadedModel& loaded,
            const MemoryNeed& planned, std::span<BenchResult* const> results);
 
-  // In turns, so that a drift of the machine's speed meets all cases alike. False: interrupted.
-  bool run();
+  // In turns, so that a drift of the machine's speed meets all cases alike. Throws Interrupted;
+  // what has been measured stays.
+  void run();
 
  private:
-  bool run_once(size_t index, bool counts);
-  bool add_agreement();
+  void run_once(size_t index, bool counts);
+  void add_agreement();
 
   const RunConfig& config_;
   LoadedModel& loaded_;

@@ -8,11 +8,13 @@
 namespace hydrant {
 namespace {
 
-std::atomic<bool> asked_{false}, listening_{false};
-static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler may use nothing else
+std::atomic<bool> asked_{false};
+std::atomic<int> listening_{0};
+// A signal handler may use nothing else.
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 extern "C" void on_signal(int) {
-  if (!listening_.load() || asked_.exchange(true)) ::_exit(kInterrupted);
+  if (listening_.load() == 0 || asked_.exchange(true)) ::_exit(kInterrupted);
 }
 
 }  // namespace
@@ -30,7 +32,7 @@ void handle_signals() {
 
 bool interrupted() { return asked_.load(); }
 
-Interruptible::Interruptible() { listening_ = true; }
-Interruptible::~Interruptible() { listening_ = false; }
+Interruptible::Interruptible() { listening_++; }
+Interruptible::~Interruptible() { listening_--; }
 
 }  // namespace hydrant

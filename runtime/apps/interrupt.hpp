@@ -11,7 +11,9 @@ inline constexpr int kInterrupted = 130;  // exit code
 void handle_signals();
 bool interrupted();
 
-// While one lives, the code that made it asks interrupted() again and again.
+struct Interrupted {};  // thrown by work that is left half done because of it
+
+// While one lives, the code that made it asks interrupted() again and again. They may be nested.
 class Interruptible {
  public:
   Interruptible();

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "runtime/apps/interrupt.hpp"
 #include "runtime/apps/progress.hpp"
 
 namespace hydrant {
@@ -13,6 +14,7 @@ LoadedModel::LoadedModel(const Model& model, Device& device, RunPlan plan, bool 
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   Progress bar("loading", quiet, std::chrono::seconds(1));
   const LoadProgress progress = [&](uint64_t done, uint64_t total) {
+    if (interrupted()) throw Interrupted{};
     const double share = total > 0 ? double(done) / double(total) : 1;
     bar.show(share, time_left_text(share, seconds()));
   };

@@ -20,8 +20,6 @@ namespace {
 // Steps that measure_*() announce.
 constexpr int kSteps = 20;
 
-struct Interrupted {};
-
 std::string date_now() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
