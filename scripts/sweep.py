@@ -159,7 +159,11 @@ def draw_against_batch(rows, series, unit, path):
     from matplotlib import pyplot
 
     panels = groups(rows, lengths)
-    figure, axes = pyplot.subplots(1, len(panels), figsize=(5.5 * len(panels), 5), squeeze=False, constrained_layout=True)
+    columns = min(3, len(panels))
+    lines = -(-len(panels) // columns)
+    figure, axes = pyplot.subplots(lines, columns, figsize=(5.5 * columns, 0.5 + 4.5 * lines), squeeze=False, constrained_layout=True)
+    for panel in axes.flat[len(panels):]:
+        panel.axis("off")
     for panel, (name, some) in zip(axes.flat, panels.items()):
         for label, points in groups(some, system).items():
             for key, scale, style in series:
@@ -168,9 +172,13 @@ def draw_against_batch(rows, series, unit, path):
                     panel.plot(*zip(*here), style, label=f"{label}{'' if style == 'o-' else ', peak'}")
         missing = sorted({int(p["batch"]) for p in some if str(p["fits"]).lower() != "true"})
         panel.set(title=name + (f"\nsome do not fit at batch {', '.join(map(str, missing))}" if missing else ""), xlabel="batch",
-                  ylabel=unit, xscale="log", ylim=(0, None))
+                  ylabel=unit, xscale="log")
+        batches = sorted({int(p["batch"]) for p in some})
+        panel.set_xticks(batches, [str(b) for b in batches])
+        panel.minorticks_off()
         panel.grid(alpha=0.3)
         if panel.lines:
+            panel.set_ylim(0, 1.1 * max(max(line.get_ydata()) for line in panel.lines))
             panel.legend(fontsize="x-small")
     figure.suptitle(title_of(rows))
     figure.savefig(path)
