@@ -100,6 +100,20 @@ CacheMoves CacheLayout::decode_moves(int32_t layer, int32_t group, int32_t place
   return moves;
 }
 
+double CacheLayout::mean_written(const policy::SlotLayout& slots, int32_t position) const {
+  const double run = double(run_bytes_), heads = shape_.kv_heads;
+  const auto touched =
+      double(run_bytes_ % kUnit == 0 ? run_bytes_ : align_up(run_bytes_, kUnit) + kUnit);
+  double bytes = run / kRunSlots;  // newest tokens, one behind another
+  if (slots.evicts_at(position) && slots.recent == 0) bytes = 0;
+  if (slots.evicts_at(position) && slots.heavy > 0) {
+    const double moves = slots.heavy / double(slots.heavy + 1),
+                 other = 1 - 1.0 / ceil_div(slots.heavy, kRunSlots);
+    bytes += moves * other * touched;
+  }
+  return heads * bytes;
+}
+
 CacheMoves CacheLayout::prompt_moves(int32_t layer, int32_t group, int32_t place, int32_t length,
                                      const policy::SlotLayout& slots) const {
   const RowHomes& h = homes(group);

@@ -54,6 +54,10 @@ class CacheLayout {
                           const policy::SlotLayout& slots) const;
   CacheMoves prompt_moves(int32_t layer, int32_t group, int32_t place, int32_t length,
                           const policy::SlotLayout& slots) const;
+  // Bytes that go to the file for a decoded token of a row there, on average over many, when who
+  // leaves is anywhere among the heavy slots and the token itself: the tail keeps the last two runs
+  // of each head.
+  double mean_written(const policy::SlotLayout& slots, int32_t position) const;
 
  private:
   size_t index(int32_t layer, int32_t group) const {

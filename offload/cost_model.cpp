@@ -13,6 +13,18 @@ bool joins(const MatrixPlace& m, const BlockSpec& block) {
   return m.role == Matrix::k || m.role == Matrix::v || (m.role == Matrix::up && block.gated);
 }
 
+// The seconds that each of a lane's reads takes in a steady run of `lanes` of them. Each lane
+// reads, then packs; of u reads under way each takes u times what the disk does one in, so with
+//   lanes / (u * one + pack) = 1 / one
+// as many are finished as the disk does.
+double read_seconds(const DiskRates& disk, double requests, double bytes, double pack, int lanes) {
+  double under_way = lanes;
+  for (int i = 0; i < 8; i++)
+    under_way = lanes - pack / disk.seconds(requests, bytes, std::max(under_way, 1.0));
+  return under_way >= 1 ? disk.seconds(requests, bytes, under_way)
+                        : (disk.seconds(requests, bytes, 1) + pack) / lanes;
+}
+
 // How many of [first, first + count) lie in [begin, end).
 int64_t overlap(int64_t first, int64_t count, int64_t begin, int64_t end) {
   return std::max<int64_t>(0, std::min(first + count, end) - std::max(first, begin));
@@ -21,11 +33,12 @@ int64_t overlap(int64_t first, int64_t count, int64_t begin, int64_t end) {
 }  // namespace
 
 const char* LaneSeconds::bound() const {
-  const std::array<std::pair<const char*, double>, 7> lanes{{{"compute", compute()},
+  const std::array<std::pair<const char*, double>, 8> lanes{{{"compute", compute()},
                                                              {"link", link},
                                                              {"link down", link_down},
                                                              {"disk", disk},
                                                              {"cache disk", cache_disk},
+                                                             {"both disks", disk + cache_disk},
                                                              {"cores", cores},
                                                              {"memory bus", bus}}};
   return std::max_element(lanes.begin(), lanes.end(),
@@ -34,17 +47,19 @@ const char* LaneSeconds::bound() const {
 }
 
 LaneSeconds& LaneSeconds::operator+=(const LaneSeconds& o) {
-  for (const auto member : {&LaneSeconds::products, &LaneSeconds::attention, &LaneSeconds::scoring,
-                            &LaneSeconds::operations, &LaneSeconds::link, &LaneSeconds::link_down,
-                            &LaneSeconds::disk, &LaneSeconds::cache_disk, &LaneSeconds::cores,
-                            &LaneSeconds::bus, &LaneSeconds::waiting, &LaneSeconds::seconds})
+  for (const auto member :
+       {&LaneSeconds::products, &LaneSeconds::attention, &LaneSeconds::scoring,
+        &LaneSeconds::operations, &LaneSeconds::link, &LaneSeconds::link_down, &LaneSeconds::disk,
+        &LaneSeconds::cache_disk, &LaneSeconds::look_up, &LaneSeconds::cores, &LaneSeconds::bus,
+        &LaneSeconds::waiting, &LaneSeconds::seconds})
     this->*member += o.*member;
   return *this;
 }
 
 LaneSeconds LaneSeconds::times(double f) const {
-  return {products * f, attention * f,  scoring * f, operations * f, link * f,    link_down * f,
-          disk * f,     cache_disk * f, cores * f,   bus * f,        waiting * f, seconds * f};
+  return {products * f,  attention * f, scoring * f,    operations * f, link * f,
+          link_down * f, disk * f,      cache_disk * f, look_up * f,    cores * f,
+          bus * f,       waiting * f,   seconds * f};
 }
 
 CostModel::CostModel(const MachineRates& rates, const CostSetup& setup)
@@ -57,13 +72,14 @@ CostModel::CostModel(const MachineRates& rates, const CostSetup& setup)
     const auto moved = double(layout.host_bytes + layout.disk_bytes);
     stage.link = link_seconds(moved);
     const int lanes = o.overlap ? o.disk_lanes : 1;
-    for (const DiskRun& d : layout.disk) {
-      const double pack = rates.pack_byte(d.run.matrix->weight.format),
-                   alone = 1 / rates.disk_read.at(1) + pack,
-                   together = std::max(alone / lanes, 1 / rates.disk_read.at(lanes));
-      const auto bytes = double(d.run.bytes());
-      stage.disk += bytes * together;
-      weight_cpu_ += bytes * pack;
+    for (const DiskRead& read : layout.disk) {
+      double pack = 0;
+      for (const DiskRun& d : read.runs)
+        pack += double(d.run.bytes()) * rates.pack_byte(d.run.matrix->weight.format);
+      const auto requests = double(read.requests);
+      stage.disk += read_seconds(rates.disk_read, requests, double(read.file_bytes), pack, lanes);
+      weight_cpu_ += pack;
+      weight_reads_ += requests;
     }
     weight_cpu_ += moved / copy;
     // A copy reads and writes; packing before it does the same, and the disk writes what it reads.
@@ -216,6 +232,30 @@ CacheMoves CostModel::moves(const Load& load, const Workload& work) const {
   return sum;
 }
 
+// Each way.
+double CostModel::hidden_bytes(const Load& load) const {
+  if (setup_.hidden.shares.host == 0) return 0;
+  std::vector<PieceTokens> pieces;
+  int32_t token = 0;
+  const auto add = [&](int64_t tokens, int64_t most) {
+    for (; tokens > 0; tokens -= most) {
+      const auto some = int32_t(std::min(tokens, most));
+      pieces.push_back({token, some});
+      token += some;
+    }
+  };
+  for (int32_t g = 0; g < setup_.groups; g++) {
+    const int64_t begin = int64_t{g} * setup_.rows_per_group, end = begin + setup_.rows_per_group;
+    int64_t rows = 0;
+    for (const Decoding& d : load.decode) rows += overlap(d.first, d.count, begin, end);
+    add(rows, setup_.rows_per_group);
+    add(overlap(load.prompts.first, load.prompts.count, begin, end) * load.prompts.position,
+        setup_.prefill_chunk);
+  }
+  const HiddenShape shape{.width = setup_.spec->hidden, .stages = setup_.spec->layers + 1};
+  return double(hidden_moves(setup_.hidden, shape, pieces));
+}
+
 // A step in a steady run of equal ones: each stage is filled when its slot is free and the lane has
 // filled those before; it is computed when that is done.
 double CostModel::pipeline(const std::vector<double>& compute) const {
@@ -245,23 +285,26 @@ CostModel::StepCost CostModel::step(const Load& load, const Workload& work) cons
   const double prompts = add_prompts(sum, load, work);
   LaneSeconds& l = sum.lanes;
   const CacheMoves cache = moves(load, work);
-  const double copy = rates_.copy.at(1), requests = double(setup_.cache_options.disk_requests);
-  l.link = weight_link_ + link_seconds(double(cache.to_device));
-  l.link_down = link_seconds(double(cache.to_host));
+  const double copy = rates_.copy.at(1);
+  const double hidden = hidden_bytes(load);
+  l.link = weight_link_ + link_seconds(double(cache.to_device) + hidden);
+  l.link_down = link_seconds(double(cache.to_host) + hidden);
   l.disk = weight_disk_;
-  l.cache_disk = double(cache.read) / rates_.disk_read.at(requests) +
-                 double(cache.written) / rates_.disk_write.at(requests);
+  l.cache_disk = cache_disk(load, work);
+  l.look_up = look_up(load);
+  sum.stages.front() += l.look_up;
   if (setup_.host_is_device) {
-    const auto passed = double(cache.to_device + cache.to_host);
+    const double passed = double(cache.to_device + cache.to_host) + 2 * hidden;
     l.cores = (l.compute() * setup_.threads + weight_cpu_ + passed / copy) / rates_.cores;
     const double moved = weight_bytes_moved_ + 2 * passed + double(cache.read + cache.written);
     if (moved > 0) l.bus = (sum.bytes + moved) / rates_.memory;
   }
-  const double staged = setup_.weight_options.overlap ? pipeline(sum.stages)
-                                                      : l.compute() + weight_link_ + weight_disk_;
+  const double staged = setup_.weight_options.overlap
+                            ? pipeline(sum.stages)
+                            : l.compute() + l.look_up + weight_link_ + weight_disk_;
   l.waiting = std::max(0.0, staged - l.compute());
   l.seconds = setup_.weight_options.overlap
-                  ? std::max({staged, l.link, l.link_down, l.disk, l.cache_disk, l.cores, l.bus})
+                  ? std::max({staged, l.link, l.link_down, l.disk + l.cache_disk, l.cores, l.bus})
                   : staged + l.link - weight_link_ + l.link_down + l.cache_disk;
   return {l, l.compute() > 0 ? prompts / l.compute() : 0};
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "offload/cache_layout.hpp"
+#include "offload/hidden_offload.hpp"
 #include "offload/machine_rates.hpp"
 #include "offload/weight_layout.hpp"
 #include "offload/weight_offload.hpp"
@@ -19,6 +20,7 @@ struct CostSetup {
   WeightOffload weight_options;           // slots, lanes, link, overlap
   const CacheLayout* caches = nullptr;    // null: no cache moves
   CacheOffload cache_options;
+  HiddenOffload hidden;
   DType kv_dtype = DType::bf16;
   int32_t rows_per_group = 1, groups = 1;
   int32_t prefill_chunk = 128, prefill_tokens = 8192;  // as BatchShape
@@ -43,11 +45,14 @@ struct Workload {
 //               the elements of its activations; the head's maximum
 // The other lanes:
 //   link        bytes to the device / the link's pace, or what a copy reaches where that is less:
-//               weights, and cached rows that pass through
-//   link_down   what cached rows bring back
-//   disk        weights from the files: each lane reads, then packs; together not above the disk's
-//               rate with so many requests
-//   cache_disk  cached rows from and to disk
+//               weights, cached rows that pass through, hidden states that wait on the host
+//   link_down   what cached rows bring back, and hidden states
+//   disk        weights from the files: requests * request + bytes * byte, with as many under way
+//               as lanes read and do not pack
+//   cache_disk  cached rows from and to disk, in the same way: a read for each row, a write for
+//               each block of a tail that goes; both also wait for each other
+//   look_up     rows of tables in the files: one small read behind another, each behind those of
+//               weights that are under way; what computes waits
 // Two bounds, where lanes share cores and memory with who computes:
 //   cores       (compute * threads + CPU time of copies and packing) / cores
 //   bus         bytes that all of them read and write / the rate that memory is read with
@@ -56,7 +61,7 @@ struct Workload {
 // overlap the sum of the lanes.
 struct LaneSeconds {
   double products = 0, attention = 0, scoring = 0, operations = 0;
-  double link = 0, link_down = 0, disk = 0, cache_disk = 0;
+  double link = 0, link_down = 0, disk = 0, cache_disk = 0, look_up = 0;
   double cores = 0, bus = 0;
   double waiting = 0, seconds = 0;
 
@@ -121,13 +126,17 @@ class CostModel {
   void add_decode(Compute& sum, const Load& load, const Workload& work) const;
   double add_prompts(Compute& sum, const Load& load, const Workload& work) const;
   CacheMoves moves(const Load& load, const Workload& work) const;
+  double cache_disk(const Load& load, const Workload& work) const;
+  double look_up(const Load& load) const;
+  double hidden_bytes(const Load& load) const;
   double pipeline(const std::vector<double>& compute) const;
 
   const MachineRates& rates_;
   CostSetup setup_;
   std::vector<Stage> stages_;
   double weight_link_ = 0, weight_disk_ = 0, weight_cpu_ = 0, weight_bytes_moved_ = 0;
-  double panel_bytes_ = 0;  // of all products
+  double weight_reads_ = 0;  // requests
+  double panel_bytes_ = 0;   // of all products
   mutable std::map<int64_t, Pass> passes_;
 };
 

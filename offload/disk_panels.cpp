@@ -2,65 +2,96 @@
 
 #include <utility>
 
+#include "runtime/base/aligned.hpp"
 #include "runtime/device/traced.hpp"
 
 namespace hydrant {
+namespace {
+
+// One behind another from `to` on.
+void list(const DiskRead& read, std::byte* to, std::vector<PanelLoad>& loads) {
+  loads.clear();
+  size_t at = 0;
+  for (const DiskRun& d : read.runs) {
+    loads.push_back({d.run, to ? to + at : nullptr});
+    at += d.run.bytes();
+  }
+}
+
+}  // namespace
 
 DiskPanels::DiskPanels(const Checkpoint& checkpoint, Device& device, const WeightLayout& layout,
-                       int lanes, std::byte* memory, WeightTraffic& traffic,
+                       int lanes, const Memory& memory, WeightTraffic& traffic,
                        const std::atomic<bool>& stopping)
     : traffic_(traffic),
       stopping_(stopping),
-      buffers_(device, memory, int(buffers(lanes)), layout.largest_run) {
-  size_t most = 0;
-  for (const StageLayout& stage : layout.stages)
-    most = std::max(most, cost(checkpoint, device.ops(), stage.disk).memory);
-  if (most == 0) return;
+      buffers_(device, memory.buffers, int(buffers(lanes)), layout.largest_read) {
+  if (memory.arriving_bytes == 0) return;
   for (int i = 0; i < std::max(lanes, 1); i++) {
     auto stream = lanes > 0
                       ? device.make_stream(fmt::format("disk {}", i + 1), /*inline_work=*/false)
                       : nullptr;
     lanes_.push_back(
-        std::make_unique<Lane>(Lane{PanelReader(checkpoint, device.ops()), std::move(stream)}));
-    lanes_.back()->reader.reserve(most);
+        std::make_unique<Lane>(Lane{PanelReader(checkpoint, device.ops()), {}, std::move(stream)}));
+    lanes_.back()->reader.use(memory.arriving + size_t(i) * memory.arriving_bytes,
+                              memory.arriving_bytes);
   }
 }
 
+size_t DiskPanels::arriving_bytes(const Checkpoint& checkpoint, const Ops& ops,
+                                  const WeightLayout& layout) {
+  size_t most = 0;
+  if (!checkpoint.is_readable()) return most;  // a shape alone has nothing that could be read
+  for (const StageLayout& stage : layout.stages)
+    most = std::max(most, cost(checkpoint, ops, stage.disk).memory);
+  return align_up(most, File::kBlock);
+}
+
 RowReader::Cost DiskPanels::cost(const Checkpoint& checkpoint, const Ops& ops,
-                                 std::span<const DiskRun> runs) {
+                                 std::span<const DiskRead> reads) {
   PanelReader reader(checkpoint, ops);
+  std::vector<PanelLoad> loads;
   RowReader::Cost sum;
-  for (const DiskRun& d : runs) {
-    const RowReader::Cost one = reader.cost(d.run);
+  for (const DiskRead& read : reads) {
+    list(read, nullptr, loads);
+    const RowReader::Cost one = reader.cost(loads);
     sum.moved += one.moved;
+    sum.requests += one.requests;
     sum.memory = std::max(sum.memory, one.memory);
   }
   return sum;
 }
 
-void DiskPanels::load(std::span<const DiskRun> runs, std::byte* slot, Stream& load_lane,
+void DiskPanels::load(std::span<const DiskRead> reads, std::byte* slot, Stream& load_lane,
                       Link& link) {
-  for (const DiskRun& d : runs) {
+  for (const DiskRead& read : reads) {
     const int64_t use = use_++;
     Lane& lane = *lanes_[size_t(use) % lanes_.size()];
     Stream& disk = lane.stream ? *lane.stream : load_lane;
     std::byte* const buffer = buffers_.data(use);
+    const std::string_view first = name(read.runs.front().run.matrix->source.role),
+                           more = read.runs.size() > 1 ? ", ..." : "";
     buffers_.begin_fill(use, disk);
     {
-      const Traced traced(disk, d.run.bytes(), "read {}", name(d.run.matrix->source.role));
-      disk.fill(buffer, d.run.bytes(), [this, &lane, run = d.run, buffer] {
-        if (!stopping_) traffic_.file += lane.reader.read(run, buffer);
+      const Traced traced(disk, read.bytes, "read {}{}", first, more);
+      disk.fill(buffer, read.bytes, [this, &lane, &read, buffer] {
+        if (stopping_) return;
+        list(read, buffer, lane.loads);
+        traffic_.file += lane.reader.read(lane.loads);
       });
     }
     buffers_.end_fill(use, disk);
     buffers_.begin_read(use, load_lane);
     {
-      const Traced traced(load_lane, d.run.bytes(), "{} from disk",
-                          name(d.run.matrix->source.role));
-      link.copy(load_lane, slot + d.slot_at, buffer, d.run.bytes());
+      const Traced traced(load_lane, read.bytes, "{}{} from disk", first, more);
+      size_t at = 0;
+      for (const DiskRun& d : read.runs) {
+        link.copy(load_lane, slot + d.slot_at, buffer + at, d.run.bytes());
+        at += d.run.bytes();
+      }
     }
     buffers_.end_read(use, load_lane);
-    traffic_.from_disk += d.run.bytes();
+    traffic_.from_disk += read.bytes;
   }
 }
 

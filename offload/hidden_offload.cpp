@@ -22,6 +22,24 @@ HiddenOffload checked(const HiddenOffload& o) {
 
 }  // namespace
 
+bool is_on_host(const HiddenOffload& o, const PieceTokens& piece, double all) {
+  const double middle = double(piece.token) + double(piece.tokens) / 2;
+  return o.shares.host > 0 && middle >= o.shares.device / 100 * all;
+}
+
+uint64_t hidden_moves(const HiddenOffload& o, const HiddenShape& shape,
+                      std::span<const PieceTokens> pieces) {
+  const double all = pieces.empty() ? 0 : double(pieces.back().token + pieces.back().tokens);
+  int64_t number = 0, tokens = 0;
+  for (const PieceTokens& p : pieces) {
+    if (!is_on_host(o, p, all)) continue;
+    number++;
+    tokens += p.tokens;
+  }
+  if (number <= (o.overlap ? o.slots : 1)) return 0;
+  return uint64_t(tokens) * uint64_t(shape.width) * sizeof(float) * uint64_t(shape.stages - 1);
+}
+
 OffloadedHidden::OffloadedHidden(const HiddenOffload& options, Link* up)
     : options_(checked(options)),
       own_up_(options.link),

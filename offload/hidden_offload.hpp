@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "offload/link.hpp"
 #include "offload/shares.hpp"
@@ -17,6 +18,14 @@ struct HiddenOffload {
   bool overlap = true;
   double link = 0;  // bytes a second between host and device, each way; 0: as fast as it goes
 };
+
+// Whether a piece of a step of `all` tokens is at home on the host: its middle is.
+bool is_on_host(const HiddenOffload& options, const PieceTokens& piece, double all);
+
+// Bytes that the pieces of a step move to the host, and as many back: nothing where each of those
+// at home there can keep its slot of the ring.
+uint64_t hidden_moves(const HiddenOffload& options, const HiddenShape& shape,
+                      std::span<const PieceTokens> pieces);
 
 // What hidden states have moved so far, over the link.
 struct HiddenTraffic {

@@ -45,7 +45,7 @@ HiddenPrefetcher::HiddenPrefetcher(Device& device, const HiddenShape& shape,
                                    const HiddenOffload& options, Link& up, Link& down,
                                    HiddenTraffic& traffic)
     : shape_(shape),
-      on_device_(options.shares.device / 100),
+      options_(options),
       token_bytes_(size_t(shape.width) * sizeof(float)),
       up_(up),
       down_(down),
@@ -67,7 +67,6 @@ HiddenPrefetcher::HiddenPrefetcher(Device& device, const HiddenShape& shape,
   store_ = device.make_stream("store_hidden", /*inline_work=*/false);
 }
 
-// A piece is at home where its middle is, in a step whose tokens are divided by the shares.
 void HiddenPrefetcher::begin_step(std::span<const PieceTokens> pieces) {
   ensure(pieces.size() <= shape_.pieces, "{} pieces in a step of at most {}", pieces.size(),
          shape_.pieces);
@@ -76,8 +75,7 @@ void HiddenPrefetcher::begin_step(std::span<const PieceTokens> pieces) {
   const double all = pieces.empty() ? 0 : double(pieces.back().token + pieces.back().tokens);
   int64_t on_device = 0, on_host = 0;
   for (const PieceTokens& p : pieces) {
-    const double middle = double(p.token) + double(p.tokens) / 2;
-    const bool host = ring_ && middle >= on_device_ * all;
+    const bool host = is_on_host(options_, p, all);
     int64_t& at = host ? on_host : on_device;
     where_.push_back({host, at, int64_t(moving_.size()), p.tokens});
     if (host) moving_.push_back(&where_.back());

@@ -42,7 +42,7 @@ class HiddenPrefetcher final : public HiddenFeed {
   void load_ahead();
 
   HiddenShape shape_;
-  double on_device_;  // share of a step's tokens
+  HiddenOffload options_;
   size_t token_bytes_;
   Link &up_, &down_;
   HiddenTraffic& traffic_;

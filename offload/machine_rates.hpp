@@ -37,6 +37,17 @@ struct AttentionRate {
   Curve columns;  // the same, for the column sums of scored rows
 };
 
+// Requests of a disk, by how many are under way. So many of them that move so many bytes take
+// requests * request + bytes * byte, all together.
+struct DiskRates {
+  Curve request;  // seconds: what each takes beside its bytes
+  Curve byte;     // seconds
+
+  double seconds(double requests, double bytes, double under_way) const {
+    return requests * request.at(under_way) + bytes * byte.at(under_way);
+  }
+};
+
 // An operation on elements.
 struct OperationRate {
   double call = 0, element = 0;  // seconds
@@ -53,10 +64,10 @@ struct MachineRates {
   std::string device, isa, processor;  // "cpu", "avx512-bf16", "AMD EPYC"
   int threads = 0, cores = 0;          // those of the measured products; those there are
 
-  double memory = 0;            // bytes a second that all threads together read
-  Curve copy;                   // by copies under way: bytes a second, host to device
-  Curve disk_read, disk_write;  // by requests under way: bytes a second
-  double fork_join = 0;         // seconds, of a product with next to nothing to do
+  double memory = 0;  // bytes a second that all threads together read
+  Curve copy;         // by copies under way: bytes a second, host to device
+  DiskRates disk_read, disk_write;
+  double fork_join = 0;  // seconds, of a product with next to nothing to do
   // By elements of a block's activations (CostModel::block_elements): seconds that a block of a
   // running step takes beside its products and its attention.
   Curve block;

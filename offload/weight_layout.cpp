@@ -17,10 +17,67 @@ size_t take(Arena& arena, const MatrixPlace& m, int64_t panels) {
   return at;
 }
 
+// A little rest makes no request of its own.
+constexpr int64_t kReadBytes = int64_t{5} << 18;
+
+// What a run's rows are of their file. A shape has none.
+struct Stretch {
+  int64_t bytes = 0;
+  size_t file = 0;
+  uint64_t begin = 0;
+  bool apart = false;  // its rows are not side by side
+  int64_t requests = 1;
+
+  uint64_t end() const { return begin + uint64_t(bytes); }
+};
+Stretch stretch_of(const PanelRun& run) {
+  const MatrixPlan& m = *run.matrix;
+  const int64_t row = row_bytes(m.weight.format, m.weight.k);
+  Stretch s{.bytes = run.rows() * row};
+  if (!m.tensor) return s;
+  const RowOrder& order = m.source.order;
+  const int64_t block = order.middle * order.inner, first = run.first * kPanelRows,
+                last = first + run.rows() - 1;
+  s.file = m.tensor->file;
+  s.begin = m.tensor->offset + uint64_t((order.offset + first) * row);
+  // Whole blocks of rows, each of which keeps its place whatever the order within it.
+  s.apart = order.outer_step != block || first % block != 0 || (last + 1) % block != 0;
+  if (order.outer_step != block) s.requests = last / block - first / block + 1;
+  return s;
+}
+
+bool follows(const Stretch& a, const Stretch& b) {
+  return !a.apart && !b.apart && a.file == b.file && b.begin >= a.end() &&
+         b.begin - a.end() <= PanelReader::kBridge;
+}
+
+// In the order of the file.
+std::vector<DiskRead> reads_of(std::vector<DiskRun> runs) {
+  std::vector<std::pair<Stretch, DiskRun>> sorted;
+  for (const DiskRun& d : runs) sorted.emplace_back(stretch_of(d.run), d);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first.file, a.first.begin) < std::pair(b.first.file, b.first.begin);
+  });
+  std::vector<DiskRead> reads;
+  for (size_t i = 0; i < sorted.size(); i++) {
+    const auto& [stretch, run] = sorted[i];
+    const bool shape = !run.run.matrix->tensor;
+    if (i == 0 || reads.back().file_bytes + stretch.bytes > kReadBytes ||
+        !(shape || follows(sorted[i - 1].first, stretch)))
+      reads.emplace_back();
+    reads.back().runs.push_back(run);
+    reads.back().requests = std::max(reads.back().requests, stretch.requests);
+    reads.back().bytes += run.run.bytes();
+    reads.back().file_bytes += stretch.bytes;
+  }
+  return reads;
+}
+
 // Places of the stage's matrices in slot and host home.
 void lay_out_stage(StageLayout& stage, Arena& host) {
   stage.host_at = host.used();
   Arena slot;
+  std::vector<DiskRun> runs;
   for (MatrixPlace& m : stage.matrices) {
     const size_t panel_bytes = m.plan->weight.panel_bytes;
     m.slot_at = take(slot, m, m.streamed());
@@ -30,10 +87,11 @@ void lay_out_stage(StageLayout& stage, Arena& host) {
     const int64_t first = m.homes.device + m.homes.host;
     for (const PanelRun& run : cut({m.plan, first, m.homes.disk})) {
       const auto before = size_t(run.first - m.homes.device);
-      stage.disk.push_back({run, m.slot_at + before * panel_bytes});
+      runs.push_back({run, m.slot_at + before * panel_bytes});
       stage.disk_bytes += run.bytes();
     }
   }
+  stage.disk = reads_of(std::move(runs));
   stage.slot_bytes = slot.used();
   host.take_bytes(stage.host_bytes);
 }
@@ -98,7 +156,7 @@ WeightLayout::WeightLayout(const WeightPlan& plan, const ModelSpec& spec, const 
   }
   for (StageLayout& stage : stages) {
     lay_out_stage(stage, host);
-    for (const DiskRun& d : stage.disk) largest_run = std::max(largest_run, d.run.bytes());
+    for (const DiskRead& read : stage.disk) largest_read = std::max(largest_read, read.bytes);
   }
   slot_bytes = share_slots(stages);
   if (spec.tied_head)

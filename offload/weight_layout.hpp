@@ -30,12 +30,20 @@ struct DiskRun {
   size_t slot_at = 0;
 };
 
+// Runs of a stage that are read at once: neighbours in the file, about a MiB.
+struct DiskRead {
+  std::vector<DiskRun> runs;
+  size_t bytes = 0;        // packed, without gaps
+  int64_t file_bytes = 0;  // of the rows, as they are stored
+  int64_t requests = 1;    // more: its rows are not side by side
+};
+
 struct StageLayout {
   std::vector<MatrixPlace> matrices;
   // What begins the slot is one run of the host home: it comes by one copy.
   size_t host_at = 0, host_bytes = 0;
-  std::vector<DiskRun> disk;  // what follows it
-  size_t disk_bytes = 0;      // packed, without gaps
+  std::vector<DiskRead> disk;  // what follows it
+  size_t disk_bytes = 0;       // packed, without gaps
   size_t slot_bytes = 0;
   // Where it passes: the slot of its own, or, if it is small beside the stage before it, that one's
   // slot behind that: a slot of its own would keep the next large stage waiting.
@@ -54,7 +62,7 @@ struct WeightLayout {
   std::vector<size_t> vector_at;            // of the plan's vectors, in the device home
   size_t device_bytes = 0, host_bytes = 0;  // of the homes
   size_t slot_bytes = 0;                    // of the largest stage and those that pass with it
-  size_t largest_run = 0;                   // of panels that come from the file
+  size_t largest_read = 0;                  // packed
 
   const MatrixPlace* table(Matrix role) const;  // null: the model has none
   // What is loaded once, when the homes begin there.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/device/traced.hpp"
@@ -25,17 +26,27 @@ int disk_lanes_of(const WeightOffload& o) { return o.overlap ? o.disk_lanes : 0;
 
 // Where the allocations are cut; sizes alone where an arena measures.
 struct Carved {
-  std::byte *device_home, *ring, *host_home, *buffers, *rows;
+  std::byte *device_home, *ring, *host_home, *rows;
+  DiskPanels::Memory reading;
 };
-Carved carve(const WeightLayout& layout, const WeightOffload& o, Arena& device, Arena& host) {
+Carved carve(const WeightLayout& layout, const WeightOffload& o, size_t arriving, Arena& device,
+             Arena& host) {
   const auto take = [](Arena& arena, size_t bytes) {
     return static_cast<std::byte*>(arena.take_bytes(bytes));
   };
   Carved c{};
+  // The first: a large allocation begins on a border of a large page. Others may not even begin on
+  // that of a block.
+  const size_t all = arriving * size_t(std::max(1, disk_lanes_of(o)));
+  if (std::byte* const at = take(host, all > 0 ? all + File::kBlock : 0)) {
+    const auto address = reinterpret_cast<uintptr_t>(at);
+    c.reading.arriving = at + (align_up(address, uintptr_t{File::kBlock}) - address);
+  }
+  c.reading.arriving_bytes = arriving;
   c.device_home = take(device, layout.device_bytes);
   c.ring = take(device, layout.slot_bytes * size_t(slots_of(o)));
   c.host_home = take(host, layout.host_bytes);
-  c.buffers = take(host, layout.largest_run * DiskPanels::buffers(disk_lanes_of(o)));
+  c.reading.buffers = take(host, layout.largest_read * DiskPanels::buffers(disk_lanes_of(o)));
   c.rows = take(host, DiskRows::slot_bytes(layout) * size_t(DiskRows::kSlots));
   return c;
 }
@@ -43,15 +54,10 @@ Carved carve(const WeightLayout& layout, const WeightOffload& o, Arena& device, 
 OffloadMemory measure(const WeightLayout& layout, const Checkpoint& file, const Ops& ops,
                       const WeightOffload& o) {
   Arena device, host;
-  carve(layout, o, device, host);
+  carve(layout, o, DiskPanels::arriving_bytes(file, ops, layout), device, host);
   OffloadMemory memory{layout.device_bytes, device.used() - layout.device_bytes, layout.host_bytes,
                        host.used() - layout.host_bytes};
-  size_t reading = 0;
-  if (file.is_readable())  // a shape alone has nothing that could be read
-    for (const StageLayout& stage : layout.stages)
-      reading = std::max(reading, DiskPanels::cost(file, ops, stage.disk).memory);
-  memory.staging +=
-      reading * size_t(std::max(1, disk_lanes_of(o))) + DiskRows::reader_bytes(layout);
+  memory.staging += DiskRows::reader_bytes(layout);
   return memory;
 }
 
@@ -67,7 +73,7 @@ OffloadMemory WeightPrefetcher::memory(const Checkpoint& checkpoint, const Model
 size_t WeightPrefetcher::device_memory(const WeightPlan& plan, const ModelSpec& spec,
                                        const WeightOffload& options) {
   Arena device, host;
-  carve(WeightLayout(plan, spec, options.shares), checked(options), device, host);
+  carve(WeightLayout(plan, spec, options.shares), checked(options), /*arriving=*/0, device, host);
   return device.used();
 }
 
@@ -83,10 +89,11 @@ WeightPrefetcher::WeightPrefetcher(const Checkpoint& checkpoint, const ModelSpec
                                  "the weights on the device")),
       link_(options.link) {
   Arena device_size, host_size;
-  carve(layout_, options_, device_size, host_size);
+  const size_t arriving = DiskPanels::arriving_bytes(file_, ops_, layout_);
+  carve(layout_, options_, arriving, device_size, host_size);
   on_host_ = device.allocate(Memory::pinned, host_size.used(), "the weights on the host");
   Arena on_device(on_device_), on_host(on_host_);
-  const Carved at = carve(layout_, options_, on_device, on_host);
+  const Carved at = carve(layout_, options_, arriving, on_device, on_host);
   device_home_ = at.device_home;
   host_home_ = at.host_home;
 
@@ -100,13 +107,13 @@ WeightPrefetcher::WeightPrefetcher(const Checkpoint& checkpoint, const ModelSpec
     expected_.push_back(
         {stage.host_bytes, stage.disk_bytes, DiskPanels::cost(file_, ops_, stage.disk).moved});
 
-  const bool reads = layout_.largest_run > 0 || DiskRows::slot_bytes(layout_) > 0;
+  const bool reads = layout_.largest_read > 0 || DiskRows::slot_bytes(layout_) > 0;
   ensure(!reads || !file_.files().empty(), "weights are to be read from disk, and are in no file");
   if (reads && options_.caching == Caching::direct && !file_.files().front().is_direct())
     log::warning("{}: its file system has no direct reads; weights come through the page cache",
                  file_.files().front().path());
   ring_.emplace(device, at.ring, slots_of(options_), layout_.slot_bytes);
-  disk_panels_.emplace(file_, device, layout_, disk_lanes_of(options_), at.buffers, traffic_,
+  disk_panels_.emplace(file_, device, layout_, disk_lanes_of(options_), at.reading, traffic_,
                        stopping_);
   disk_rows_.emplace(file_, device, layout_, options_.overlap, at.rows, traffic_, stopping_);
   passengers_.resize(layout_.stages.size());

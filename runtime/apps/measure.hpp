@@ -33,7 +33,10 @@ struct DiskMeasure {
   std::string folder;
   bool direct = true;  // false: its file system has no direct requests, so the page cache took part
 };
-inline constexpr size_t kDiskRequest = size_t{1} << 20;  // as weights are read
+// Two sizes tell what a request takes from what its bytes take.
+inline constexpr size_t kLargeRequest = size_t{1} << 20;  // as weights are read
+inline constexpr size_t kSmallRequest = size_t{4}
+                                        << 10;  // as rows of tables are, and tails written
 DiskMeasure measure_disk(Device& device, const std::string& folder, MachineRates& rates,
                          const Measuring& measuring);
 

@@ -14,13 +14,15 @@
 
 #include "offload/disk_file.hpp"
 #include "runtime/apps/measure.hpp"
+#include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/model/panel_reader.hpp"
 
 namespace hydrant {
 namespace {
 
-constexpr std::array<int, 3> kUnderWay{1, 2, 4};
+constexpr std::array<int, 3> kUnderWay{1, 2, 4};     // copies
+constexpr std::array<int, 4> kRequests{1, 2, 4, 8};  // of a disk
 constexpr size_t kCopy = size_t{4} << 20, kCopied = size_t{128} << 20;
 constexpr size_t kFileBytes = size_t{192} << 20;
 
@@ -44,7 +46,7 @@ class ReadFile {
     if (descriptor < 0)
       fail(Fault::io, "{}: no file can be made there: {}", folder, std::strerror(errno));
     try {
-      const std::vector<std::byte> some(kDiskRequest, std::byte{0x2c});
+      const std::vector<std::byte> some(kLargeRequest, std::byte{0x2c});
       for (size_t at = 0; at < kFileBytes; at += some.size())
         if (::write(descriptor, some.data(), some.size()) != ssize_t(some.size()))
           fail(Fault::io, "{}: {} bytes to measure the disk with cannot be written: {}", folder,
@@ -67,35 +69,68 @@ class ReadFile {
   std::optional<File> direct_;
 };
 
-double read_rate(const File& file, int requests) {
+// Requests of one size, all over the file, and what each moves into or out of: memory of its own,
+// more than caches hold, as what a run reads is looked at and what it writes was made.
+struct Requests {
+  size_t bytes, count;
+  static constexpr size_t kMemory = size_t{64} << 20;
+
+  uint64_t offset(size_t i) const { return i * (kFileBytes / count) / File::kBlock * File::kBlock; }
+  std::byte* memory(std::byte* all, size_t i) const { return all + i * bytes % kMemory; }
+};
+constexpr Requests kLarge{kLargeRequest, kFileBytes / kLargeRequest}, kSmall{kSmallRequest, 1500};
+
+double read_seconds(const File& file, std::byte* memory, const Requests& list, int under_way) {
   std::atomic<size_t> next = 0;
   const auto begin = Clock::now();
   {
     std::vector<std::jthread> readers;
-    for (int i = 0; i < requests; i++)
+    for (int i = 0; i < under_way; i++)
       readers.emplace_back([&] {
-        const size_t room = file.extent(0, kDiskRequest).room;
-        const std::unique_ptr<std::byte[], void (*)(std::byte*)> memory(
-            static_cast<std::byte*>(std::aligned_alloc(File::kBlock, room)),
-            [](std::byte* p) { std::free(p); });
-        for (size_t at = next++; at < kFileBytes / kDiskRequest; at = next++)
-          file.read_extent(at * kDiskRequest, kDiskRequest, memory.get(), "a file to measure with");
+        for (size_t r = next++; r < list.count; r = next++)
+          file.read_extent(list.offset(r), list.bytes, list.memory(memory, r),
+                           "a file to measure with");
       });
   }
-  return double(kFileBytes) / since(begin);
+  return since(begin) / double(list.count);
 }
 
-double write_rate(const std::string& folder, std::span<std::byte> memory, int requests) {
+double write_seconds(const std::string& folder, std::byte* memory, const Requests& list,
+                     int under_way) {
   const auto file = open_disk_file(SpillFile(folder, kFileBytes, Caching::direct),
-                                   DiskEngine::io_uring, requests);
-  std::vector<DiskRequest> list;
-  for (size_t at = 0; at < kFileBytes; at += kDiskRequest)
-    list.push_back({.write = true, .offset = at, .data = memory.data(), .bytes = kDiskRequest});
+                                   DiskEngine::io_uring, under_way);
+  std::vector<DiskRequest> requests;
+  for (size_t i = 0; i < list.count; i++)
+    requests.push_back({.write = true,
+                        .offset = list.offset(i),
+                        .data = list.memory(memory, i),
+                        .bytes = list.bytes});
   const auto begin = Clock::now();
-  file->run(list);
-  for (const DiskRequest& r : list)
+  file->run(requests);
+  const double seconds = since(begin) / double(list.count);
+  for (const DiskRequest& r : requests)
     if (!r.done()) fail(Fault::io, "{}: {}", folder, std::strerror(r.error));
-  return double(kFileBytes) / since(begin);
+  return seconds;
+}
+
+// seconds(requests, under way): of one of them.
+template <class Seconds>
+DiskRates disk_rates(const Seconds& seconds) {
+  std::array<std::vector<double>, kRequests.size()> large, small;
+  for (int round = 0; round < kRounds; round++)
+    for (size_t i = 0; i < kRequests.size(); i++) {
+      large[i].push_back(seconds(kLarge, kRequests[i]));
+      small[i].push_back(seconds(kSmall, kRequests[i]));
+    }
+  DiskRates rates{{{}, Curve::Beyond::level}, {{}, Curve::Beyond::level}};
+  for (size_t i = 0; i < kRequests.size(); i++) {
+    const double many = median(large[i]), few = median(small[i]),
+                 byte = std::max(many - few, 0.0) / double(kLargeRequest - kSmallRequest);
+    rates.byte.points.emplace_back(kRequests[i], byte);
+    rates.request.points.emplace_back(kRequests[i],
+                                      std::max(few - byte * double(kSmallRequest), 0.0));
+  }
+  return rates;
 }
 
 constexpr std::array<DType, 8> kFormats{DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
@@ -110,7 +145,7 @@ Checkpoint as_tensors(File file) {
     StoredTensor& t = tensors.emplace_back();
     t.name = name(format);
     t.dtype = format;
-    t.rows = int64_t{16} * int64_t(kDiskRequest) / row / kPanelRows * kPanelRows;
+    t.rows = int64_t{16} * int64_t(kLargeRequest) / row / kPanelRows * kPanelRows;
     t.columns = kInputs;
     t.shape = {t.rows, t.columns};
     t.bytes = uint64_t(t.rows * row);
@@ -120,7 +155,8 @@ Checkpoint as_tensors(File file) {
   return {std::move(files), std::move(tensors)};
 }
 
-PackRate packing(const Checkpoint& checkpoint, const StoredTensor& tensor, const Ops& ops) {
+PackRate packing(const Checkpoint& checkpoint, const StoredTensor& tensor, const Ops& ops,
+                 std::byte* memory) {
   MatrixPlan matrix;
   matrix.tensor = &tensor;
   matrix.source.n = matrix.source.tensor_rows = tensor.rows;
@@ -128,13 +164,15 @@ PackRate packing(const Checkpoint& checkpoint, const StoredTensor& tensor, const
   matrix.weight = {nullptr,     *tensor.dtype,  Activations::f32,
                    tensor.rows, tensor.columns, ops.panel_bytes(*tensor.dtype, tensor.columns)};
   PanelReader reader(checkpoint, ops);
+  reader.use(memory, Requests::kMemory);
   const int64_t panels = tensor.rows / kPanelRows;
   std::vector<std::byte> packed(size_t(panels) * matrix.weight.panel_bytes);
   std::vector<double> seconds;
   for (int pass = 0; pass < 3; pass++) {
     const double begin = thread_seconds();
     for (const PanelRun& run : cut({&matrix, 0, panels}))
-      reader.read(run, packed.data() + size_t(run.first) * matrix.weight.panel_bytes);
+      reader.read(std::array{
+          PanelLoad{run, packed.data() + size_t(run.first) * matrix.weight.panel_bytes}});
     seconds.push_back((thread_seconds() - begin) / double(tensor.bytes));
   }
   return {*tensor.dtype, median(std::move(seconds))};
@@ -169,22 +207,20 @@ DiskMeasure measure_disk(Device& device, const std::string& folder, MachineRates
   measuring(fmt::format("the disk of {}", folder));
   const Checkpoint checkpoint = as_tensors(ReadFile(folder).take());
   const File& file = checkpoint.files().front();
-  for (const int requests : kUnderWay) {
-    std::vector<double> passes;
-    for (int pass = 0; pass < 3; pass++) passes.push_back(read_rate(file, requests));
-    rates.disk_read.points.emplace_back(requests, median(std::move(passes)));
-  }
-  const Buffer memory = device.allocate(Memory::pinned, kDiskRequest, "bytes to write");
-  std::memset(memory.data(), 1, kDiskRequest);
-  for (const int requests : kUnderWay) {
-    std::vector<double> passes;
-    for (int pass = 0; pass < 3; pass++)
-      passes.push_back(
-          write_rate(folder, {static_cast<std::byte*>(memory.data()), kDiskRequest}, requests));
-    rates.disk_write.points.emplace_back(requests, median(std::move(passes)));
-  }
+  const Buffer memory = device.allocate(Memory::pinned, Requests::kMemory + File::kBlock,
+                                        "memory to measure the disk with");
+  std::memset(memory.data(), 1, memory.bytes());
+  const auto address = reinterpret_cast<uintptr_t>(memory.data());
+  auto* const aligned = static_cast<std::byte*>(memory.data()) +
+                        (align_up(address, uintptr_t{File::kBlock}) - address);
+  rates.disk_read = disk_rates([&](const Requests& list, int under_way) {
+    return read_seconds(file, aligned, list, under_way);
+  });
+  rates.disk_write = disk_rates([&](const Requests& list, int under_way) {
+    return write_seconds(folder, aligned, list, under_way);
+  });
   for (const StoredTensor& tensor : checkpoint.tensors())
-    rates.packing.push_back(packing(checkpoint, tensor, device.ops()));
+    rates.packing.push_back(packing(checkpoint, tensor, device.ops(), aligned));
   return {folder, file.is_direct()};
 }
 

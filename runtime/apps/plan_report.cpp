@@ -74,6 +74,7 @@ std::string lanes_text(const PlanOption& o) {
   add("link to the host", s.link_down);
   add("weights from the files", s.disk);
   add("cache from and to disk", s.cache_disk);
+  add("rows looked up in the files", s.look_up);
   add("cores, shared by all lanes", s.cores);
   add("memory bus, shared", s.bus);
   return text + fmt::format("prefill {}, decode {}: {} generated tokens at {} tok/s\n",
@@ -98,6 +99,7 @@ std::string terms_text(const PlanOption& o) {
   add("link to the host", &LaneSeconds::link_down);
   add("weights from the files", &LaneSeconds::disk);
   add("cache from and to disk", &LaneSeconds::cache_disk);
+  add("rows looked up in the files", &LaneSeconds::look_up);
   add("cores", &LaneSeconds::cores);
   add("memory bus", &LaneSeconds::bus);
   add("step", &LaneSeconds::seconds);

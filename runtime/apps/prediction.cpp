@@ -30,6 +30,7 @@ Prediction predict_run(const MachineRates& rates, const Model& model, Device& de
   setup.weight_options = plan.offload;
   setup.caches = caches ? &*caches : nullptr;
   setup.cache_options = plan.caches;
+  setup.hidden = plan.hidden;
   setup.kv_dtype = kv_dtype;
   setup.rows_per_group = shape.rows_per_group;
   setup.groups = shape.groups;

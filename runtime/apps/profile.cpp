@@ -72,6 +72,9 @@ int run_profile(const RunConfig& config, const Sources& sources) {
   ProfileOrigin origin{date_now(), device->describe(), system_name(), {}};
   try {
     const MachineRates rates = measure(*device, config, origin.disk);
+    const auto large = [](const DiskRates& r, double under_way) {
+      return double(kLargeRequest) / r.seconds(1, double(kLargeRequest), under_way) / 1e9;
+    };
     const std::string text = profile_text(rates, origin);
     if (config.profile.output.empty())
       Output("").write(text);
@@ -81,10 +84,11 @@ int run_profile(const RunConfig& config, const Sources& sources) {
       log::warning("{}: its file system has no direct reads: the page cache took part",
                    origin.disk.folder);
     log::info(
-        "memory {:.1f} GB/s, copies {:.1f} GB/s, disk reads {:.2f} to {:.2f} GB/s, writes "
-        "{:.2f} GB/s, fork and join {:.1f} us",
-        rates.memory / 1e9, rates.copy.at(1) / 1e9, rates.disk_read.at(1) / 1e9,
-        rates.disk_read.at(4) / 1e9, rates.disk_write.at(4) / 1e9, rates.fork_join * 1e6);
+        "memory {:.1f} GB/s, copies {:.1f} GB/s, reads of a MiB {:.2f} GB/s, with four under way "
+        "{:.2f} GB/s, writes {:.2f} GB/s, a small read {:.0f} us, fork and join {:.1f} us",
+        rates.memory / 1e9, rates.copy.at(1) / 1e9, large(rates.disk_read, 1),
+        large(rates.disk_read, 4), large(rates.disk_write, 4),
+        rates.disk_read.seconds(1, double(kSmallRequest), 1) * 1e6, rates.fork_join * 1e6);
   } catch (const Interrupted&) {
     log::warning("interrupted; nothing is written");
     return kInterrupted;

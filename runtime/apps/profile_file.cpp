@@ -12,13 +12,22 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 constexpr const char* kKind = "hydrant profile";
-constexpr int kFormatVersion = 1;
+constexpr int kFormatVersion = 2;  // 2: what a disk's request takes beside its bytes
 
 constexpr const char* kActivations[] = {"f32", "bf16", "int8"};
 
 OrderedJson curve_json(const Curve& curve, const char* size, const char* value) {
   OrderedJson list = OrderedJson::array();
   for (const auto& [x, y] : curve.points) list.push_back({{size, x}, {value, y}});
+  return list;
+}
+
+OrderedJson disk_json(const DiskRates& rates) {
+  OrderedJson list = OrderedJson::array();
+  for (size_t i = 0; i < rates.byte.points.size(); i++)
+    list.push_back({{"under_way", rates.byte.points[i].first},
+                    {"seconds_per_request", rates.request.points[i].second},
+                    {"seconds_per_byte", rates.byte.points[i].second}});
   return list;
 }
 
@@ -113,9 +122,9 @@ std::string profile_text(const MachineRates& r, const ProfileOrigin& origin) {
                   {"disk",
                    {{"folder", origin.disk.folder},
                     {"direct", origin.disk.direct},
-                    {"request_bytes", kDiskRequest},
-                    {"read", curve_json(r.disk_read, "under_way", "bytes_per_second")},
-                    {"write", curve_json(r.disk_write, "under_way", "bytes_per_second")}}},
+                    {"request_bytes", {kSmallRequest, kLargeRequest}},
+                    {"read", disk_json(r.disk_read)},
+                    {"write", disk_json(r.disk_write)}}},
                   {"fork_join_seconds", r.fork_join},
                   {"blocks", curve_json(r.block, "activation_elements", "seconds_beside_products")},
                   {"logits", operation_json(r.logits)}};
@@ -144,8 +153,10 @@ MachineRates read_profile(const std::string& path) {
          path);
   const Reader top(doc, path);
   if (top.at("format_version").number(0) != kFormatVersion)
-    fail(Fault::bad_config, "{}: format_version is {}, this program reads {}", path,
-         shown(doc["format_version"]), kFormatVersion);
+    fail(Fault::bad_config,
+         "{}: format_version is {}, this program reads {}; 'hydrant profile --output {}' measures "
+         "again",
+         path, shown(doc["format_version"]), kFormatVersion, path);
   const Reader machine = top.at("machine"), disk = top.at("disk");
   MachineRates r;
   r.device = machine.at("device").text();
@@ -158,8 +169,13 @@ MachineRates read_profile(const std::string& path) {
     return list.curve("under_way", "bytes_per_second", 1, Curve::Beyond::level);
   };
   r.copy = rates(top.at("copy_to_device"));
-  r.disk_read = rates(disk.at("read"));
-  r.disk_write = rates(disk.at("write"));
+  const auto requests = [](const Reader& list) {
+    const auto level = Curve::Beyond::level;
+    return DiskRates{list.curve("under_way", "seconds_per_request", 0, level),
+                     list.curve("under_way", "seconds_per_byte", 0, level)};
+  };
+  r.disk_read = requests(disk.at("read"));
+  r.disk_write = requests(disk.at("write"));
   r.fork_join = top.at("fork_join_seconds").seconds();
   r.block = top.at("blocks").curve("activation_elements", "seconds_beside_products", 0);
   r.logits = top.at("logits").operation();

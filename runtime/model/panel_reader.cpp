@@ -61,7 +61,7 @@ class Packing {
       PanelReader reader(checkpoint_, ops_);
       while (!failed_ && (mine = next_.fetch_add(1)) < loads_.size()) {
         const PanelLoad& load = loads_[mine];
-        reader.read(load.run, load.to);
+        reader.read({&load, 1});
         const uint64_t bytes = bytes_of(load.run), done = done_.fetch_add(bytes) + bytes;
         if (progress) progress(done, total_);
       }
@@ -109,37 +109,53 @@ std::vector<PanelRun> cut(const PanelRun& run) {
   return runs;
 }
 
-uint64_t PanelReader::read(const MatrixPlan& m, std::span<const int64_t> listed,
-                           std::byte* panels) {
-  wanted_.resize(listed.size());
-  std::transform(listed.begin(), listed.end(), wanted_.begin(), m.source.order);
-  const std::span<const std::byte* const> rows = reader_.read(*m.tensor, wanted_);
+void PanelReader::pack(const MatrixPlan& m, std::span<const StoredRow> from,
+                       std::span<const std::byte* const> rows, std::byte* panels) const {
   const auto row = size_t(row_bytes(m.weight.format, m.weight.k));
   for (size_t i = 0; i < rows.size(); i++)
     if (!all_finite(m.weight.format, {rows[i], row}))
       fail(Fault::bad_file, "{}: tensor {} holds a value that is not finite in row {}",
-           checkpoint_.path_of(*m.tensor), m.tensor->name, wanted_[i]);
+           checkpoint_.path_of(*m.tensor), m.tensor->name, from[i].row);
   for (size_t i = 0; i < rows.size(); i += size_t(kPanelRows))
     ops_.pack_panel(m.weight.format, m.weight.k,
                     rows.subspan(i, std::min(size_t(kPanelRows), rows.size() - i)),
                     panels + i / size_t(kPanelRows) * m.weight.panel_bytes);
+}
+
+uint64_t PanelReader::read(const MatrixPlan& m, std::span<const int64_t> listed,
+                           std::byte* panels) {
+  wanted_.clear();
+  for (const int64_t row : listed) wanted_.push_back({m.tensor, m.source.order(row)});
+  const auto one_row = size_t(row_bytes(*m.tensor->dtype, m.tensor->columns));
+  pack(m, wanted_, reader_.read(wanted_, one_row), panels);
   return reader_.moved();
 }
 
-uint64_t PanelReader::read(const PanelRun& run, std::byte* panels) {
-  list(run);
-  return read(*run.matrix, rows_, panels);
+uint64_t PanelReader::read(std::span<const PanelLoad> loads) {
+  list(loads);
+  const std::span<const std::byte* const> rows = reader_.read(wanted_, kBridge);
+  size_t at = 0;
+  for (const PanelLoad& load : loads) {
+    const auto count = size_t(load.run.rows());
+    pack(*load.run.matrix, std::span(wanted_).subspan(at, count), rows.subspan(at, count), load.to);
+    at += count;
+  }
+  return reader_.moved();
 }
 
-RowReader::Cost PanelReader::cost(const PanelRun& run) {
-  list(run);
-  std::transform(rows_.begin(), rows_.end(), rows_.begin(), run.matrix->source.order);
-  return reader_.cost(*run.matrix->tensor, rows_);
+RowReader::Cost PanelReader::cost(std::span<const PanelLoad> loads) {
+  list(loads);
+  return reader_.cost(wanted_, kBridge);
 }
 
-void PanelReader::list(const PanelRun& run) {
-  rows_.resize(size_t(run.rows()));
-  std::iota(rows_.begin(), rows_.end(), run.first * kPanelRows);
+void PanelReader::list(std::span<const PanelLoad> loads) {
+  wanted_.clear();
+  for (const PanelLoad& load : loads) {
+    const MatrixPlan& m = *load.run.matrix;
+    const int64_t first = load.run.first * kPanelRows;
+    for (int64_t i = 0; i < load.run.rows(); i++)
+      wanted_.push_back({m.tensor, m.source.order(first + i)});
+  }
 }
 
 void load_panels(const Checkpoint& checkpoint, const Ops& ops, std::span<const PanelLoad> loads,

@@ -23,37 +23,46 @@ struct PanelRun {
 // stretches that are read at once.
 std::vector<PanelRun> cut(const PanelRun& run);
 
+struct PanelLoad {
+  PanelRun run;
+  std::byte* to = nullptr;
+};
+
 // One thread's; keeps its memory from one call to the next.
 class PanelReader {
  public:
   PanelReader(const Checkpoint& checkpoint, const Ops& ops)
       : checkpoint_(checkpoint), ops_(ops), reader_(checkpoint) {}
 
-  // Reads, checks and packs. A value that is not finite is refused (bad_file) naming file, tensor
-  // and row. Returns the bytes that the file gave.
-  uint64_t read(const PanelRun& run, std::byte* panels);
+  // What lies between two runs in the file is read along where that is less than what a request
+  // costs beside its bytes.
+  static constexpr size_t kBridge = size_t{32} << 10;
+
+  // Reads, checks and packs; runs that are neighbours in the file with one request. A value that is
+  // not finite is refused (bad_file) naming file, tensor and row. Returns the bytes that the file
+  // gave.
+  uint64_t read(std::span<const PanelLoad> loads);
   // The same for rows of the matrix as they are listed, 16 a panel.
   uint64_t read(const MatrixPlan& matrix, std::span<const int64_t> rows, std::byte* panels);
 
-  RowReader::Cost cost(const PanelRun& run);
-  void reserve(size_t memory) { reader_.reserve(memory); }
+  RowReader::Cost cost(std::span<const PanelLoad> loads);
+  void reserve(size_t bytes) { reader_.reserve(bytes); }
+  void use(std::byte* memory, size_t bytes) { reader_.use(memory, bytes); }
 
  private:
-  void list(const PanelRun& run);
+  void list(std::span<const PanelLoad> loads);
+  void pack(const MatrixPlan& matrix, std::span<const StoredRow> from,
+            std::span<const std::byte* const> rows, std::byte* panels) const;
 
   const Checkpoint& checkpoint_;
   const Ops& ops_;
   RowReader reader_;
-  std::vector<int64_t> rows_, wanted_;
+  std::vector<StoredRow> wanted_;
 };
 
 // Called in the calling thread, with bytes read so far and in all; the last time when all are.
 using LoadProgress = std::function<void(uint64_t done, uint64_t total)>;
 
-struct PanelLoad {
-  PanelRun run;
-  std::byte* to = nullptr;
-};
 // Loads them on several threads. Of several failures the first run's is thrown.
 void load_panels(const Checkpoint& checkpoint, const Ops& ops, std::span<const PanelLoad> loads,
                  int threads, const LoadProgress& progress);

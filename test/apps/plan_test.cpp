@@ -24,8 +24,9 @@ MachineRates some_rates() {
   r.threads = r.cores = 2;
   r.memory = 20e9;
   r.copy = {{{1, 8e9}, {2, 10e9}}, Curve::Beyond::level};
-  r.disk_read = {{{1, 1e9}, {2, 1.5e9}}, Curve::Beyond::level};
-  r.disk_write = {{{1, 0.5e9}, {2, 0.7e9}}, Curve::Beyond::level};
+  const Curve request{{{1, 1e-4}, {2, 5e-5}}, Curve::Beyond::level};
+  r.disk_read = {request, {{{1, 1e-9}, {2, 7e-10}}, Curve::Beyond::level}};
+  r.disk_write = {request, {{{1, 2e-9}, {2, 1.4e-9}}, Curve::Beyond::level}};
   r.fork_join = 1e-6;
   r.block = straight({{1000, 1e-5}, {100000, 5e-5}});
   r.logits = {1e-6, 1e-10};

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "offload/cost_model.hpp"
+#include "runtime/backends/registry.hpp"
 #include "runtime/base/error.hpp"
 
 using namespace hydrant;
@@ -46,8 +47,8 @@ MachineRates simple_rates() {
   r.cores = 1000;  // that lanes share cores and memory is looked at by a case of its own
   r.memory = 1e15;
   r.copy = flat(1e9);
-  r.disk_read = {{{1, 1e8}, {2, 1.5e8}}, Curve::Beyond::level};
-  r.disk_write = flat(1e8);
+  r.disk_read = {flat(1e-4), {{{1, 1e-8}, {2, 6e-9}}, Curve::Beyond::level}};
+  r.disk_write = {flat(1e-4), flat(1e-8)};
   r.fork_join = 1e-6;
   r.block = flat(6e-6);
   r.logits = {3e-6, 0};
@@ -160,13 +161,58 @@ TEST_CASE("streamed weights take the longest lane when lanes overlap, and all of
 
   Case disk({0, 0, 100});
   const double bytes = kBlockBytes + kHeadBytes;
-  // Two lanes: each reads at 1e8 and packs at 1e8 bytes a second, so both together move 1e8.
-  CHECK(disk.step(one_row(9)).disk == Approx(bytes / 1e8));
-  disk.rates.packing.front().byte = 0;  // then the disk's rate with two requests holds
-  CHECK(disk.step(one_row(9)).disk == Approx(bytes / 1.5e8));
+  // The block's matrices are one request, the head's is another. 100 us each beside the bytes; with
+  // two under way and nothing to pack, 6 ns a byte.
+  disk.rates.packing.front().byte = 0;
+  CHECK(disk.step(one_row(9)).disk == Approx(2e-4 + bytes * 6e-9));
+  disk.setup.weight_options.disk_lanes = 1;
+  CHECK(disk.step(one_row(9)).disk == Approx(2e-4 + bytes * 1e-8));
+  // What takes longer to pack than two lanes take to read: each reads alone, then packs.
+  disk.setup.weight_options.disk_lanes = 2;
+  disk.rates.packing.front().byte = 1e-6;
+  CHECK(disk.step(one_row(9)).disk == Approx((2e-4 + bytes * (1e-8 + 1e-6)) / 2));
+  // A little of it goes on while the other lane reads, and then only one request is under way.
+  disk.rates.packing.front().byte = 2e-9;
+  const double some = disk.step(one_row(9)).disk;
+  CHECK(some > 2e-4 + bytes * 6e-9);
+  CHECK(some < 2e-4 + bytes * 1e-8);
   disk.setup.weight_options.overlap = false;
   CHECK(disk.step(one_row(9)).seconds ==
-        Approx(bytes / 1e8 + bytes / 1e9 + compute));  // one reads, then copies, then computes
+        Approx(2e-4 + bytes * (1e-8 + 2e-9) + bytes / 1e9 + compute));  // read, pack, copy, compute
+}
+
+TEST_CASE("rows of a cache on disk are a request each, and share the disk with weights") {
+  Case c({0, 0, 100});
+  KvShape kv{1, 4, 1, 32, {100}, DType::bf16};
+  const auto device = open_device("cpu", {1, ""});
+  const CacheLayout layout(kv, {0, 0, 100}, /*staged=*/false, device->ops());
+  c.setup.caches = &layout;
+  c.setup.cache_options.disk_requests = 2;
+  c.rates.disk_write = {flat(0), flat(0)};
+  const CostModel::Load three{{{0, 3, 9}}, {}};
+  const double blocks = 3 * double(layout.block_bytes(0));
+  const LaneSeconds s = c.step(three);
+  CHECK(s.cache_disk == Approx(3e-4 + blocks * 6e-9));  // no more than two at a time
+  CHECK(s.seconds >= s.disk + s.cache_disk);
+  // A full cache writes, for each token, a sixteenth of the run that it ends in.
+  c.rates.disk_read = {flat(0), flat(0)};
+  c.rates.disk_write = {flat(1e-4), flat(1e-8)};
+  const double tokens = 3 * double(layout.run_bytes()) / 16;
+  CHECK(c.step(three).cache_disk == Approx(tokens / 4096 * 1e-4 + tokens * 1e-8));
+}
+
+TEST_CASE("rows of a table in the file are looked up one behind another") {
+  Case c({0, 0, 100});
+  MatrixPlan table = c.model.plan.matrices.back();
+  table.source.stage = 0;
+  table.source.role = Matrix::tokens;
+  c.model.plan.matrices.insert(c.model.plan.matrices.begin(), table);
+  c.layout.emplace(c.model.plan, c.model.spec, c.weights.shares);
+  const CostModel::Load load{{{0, 2, 9}}, {2, 1, 5}};  // two tokens and a prompt of five
+  const double row = 1e-4 + (32 * 4 + 4096) * 1e-8;
+  CHECK(c.step(load).look_up > 7 * row);  // behind reads of weights
+  c.setup.weight_options.overlap = false;
+  CHECK(c.step(load).look_up == Approx(7 * row));
 }
 
 TEST_CASE("stages wait for their slot") {
@@ -191,6 +237,25 @@ TEST_CASE("stages wait for their slot") {
   uneven.rates.products.front().call = flat(1e-4);
   s = uneven.step(one_row(9));
   CHECK(s.seconds > std::max(s.link, s.compute()) * (1 - 1e-9));
+}
+
+TEST_CASE("hidden states that wait on the host pass over the link, both ways, between stages") {
+  Case c({}, 3);
+  c.setup.rows_per_group = 1;
+  c.setup.groups = 4;
+  c.setup.weight_options.link = 1e8;
+  c.setup.hidden = {.shares = {50, 50, 0}, .slots = 2};
+  const CostModel::Load four{{{0, 4, 9}}, {}};
+  CHECK(c.step(four).link == 0);  // two pieces keep their two slots
+  c.setup.hidden.shares = {25, 75, 0};
+  const double bytes = 3 * 32 * 4 * 3;  // three rows of 32 floats, between four stages
+  CHECK(c.step(four).link == Approx(bytes / 1e8));
+  CHECK(c.step(four).link_down == Approx(bytes / 1e8));
+  c.setup.groups = 1;
+  c.setup.hidden.shares = {0, 100, 0};
+  c.setup.prefill_chunk = 10;
+  // A prompt of 35 tokens in four pieces.
+  CHECK(c.step({{}, {0, 1, 35}}).link_down == Approx(35 * 32 * 4 * 3 / 1e8));
 }
 
 TEST_CASE("lanes of a device in host memory share its cores and its memory") {

@@ -81,7 +81,7 @@ TEST_CASE("hidden states that wait on the host come back as they left") {
         CHECK(device.on_host == said.host);
         CAPTURE(on_device, overlap, slots);
         drive(device, *feed, steps, true);
-        uint64_t tokens = 0;  // that move between two stages
+        uint64_t tokens = 0, predicted = 0;  // that move between two stages
         for (const auto& step : steps) {
           uint64_t on_host = 0, pieces = 0;
           const double all = double(step.back().token + step.back().tokens);
@@ -91,10 +91,14 @@ TEST_CASE("hidden states that wait on the host come back as they left") {
               pieces++;
             }
           if (pieces > uint64_t(overlap ? slots : 1)) tokens += on_host;
+          predicted += hidden_moves(
+              {.shares = {on_device, 100 - on_device, 0}, .slots = slots, .overlap = overlap},
+              kShape, step);
         }
         const uint64_t bytes = tokens * kTokenBytes * uint64_t(kShape.stages - 1);
         CHECK(homes.traffic().to_device == bytes);
         CHECK(homes.traffic().to_host == bytes);
+        CHECK(predicted == bytes);
         CHECK((bytes > 0) == (on_device < 100));
       }
 }
