@@ -112,14 +112,16 @@ std::vector<PanelRun> cut(const PanelRun& run) {
 void PanelReader::pack(const MatrixPlan& m, std::span<const StoredRow> from,
                        std::span<const std::byte* const> rows, std::byte* panels) const {
   const auto row = size_t(row_bytes(m.weight.format, m.weight.k));
-  for (size_t i = 0; i < rows.size(); i++)
-    if (!all_finite(m.weight.format, {rows[i], row}))
-      fail(Fault::bad_file, "{}: tensor {} holds a value that is not finite in row {}",
-           checkpoint_.path_of(*m.tensor), m.tensor->name, from[i].row);
-  for (size_t i = 0; i < rows.size(); i += size_t(kPanelRows))
-    ops_.pack_panel(m.weight.format, m.weight.k,
-                    rows.subspan(i, std::min(size_t(kPanelRows), rows.size() - i)),
-                    panels + i / size_t(kPanelRows) * m.weight.panel_bytes);
+  // A panel at a time, so that what was looked at is still near when it is packed.
+  for (size_t first = 0; first < rows.size(); first += size_t(kPanelRows)) {
+    const auto some = rows.subspan(first, std::min(size_t(kPanelRows), rows.size() - first));
+    for (size_t i = 0; i < some.size(); i++)
+      if (!all_finite(m.weight.format, {some[i], row}))
+        fail(Fault::bad_file, "{}: tensor {} holds a value that is not finite in row {}",
+             checkpoint_.path_of(*m.tensor), m.tensor->name, from[first + i].row);
+    ops_.pack_panel(m.weight.format, m.weight.k, some,
+                    panels + first / size_t(kPanelRows) * m.weight.panel_bytes);
+  }
 }
 
 uint64_t PanelReader::read(const MatrixPlan& m, std::span<const int64_t> listed,

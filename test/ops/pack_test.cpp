@@ -49,7 +49,8 @@ TEST_CASE("rows come out of panels with exactly the values of their blocks") {
   cpu::ThreadPool pool(2);
   for (const DType format : kFormats) {
     const int64_t n = 37;
-    for (const int64_t k : {block_elements(format), 3 * block_elements(format), int64_t{768}}) {
+    for (const int64_t k : {block_elements(format), 3 * block_elements(format),
+                            21 * block_elements(format), int64_t{768}}) {
       const FileWeights file = random_weights(format, n, k, uint32_t(k));
       const PackedWeights packed(file, Activations::f32);
       std::vector<int32_t> rows;

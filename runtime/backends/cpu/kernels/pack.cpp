@@ -1,5 +1,7 @@
 #include "runtime/backends/cpu/kernels/pack.hpp"
 
+#include <immintrin.h>
+
 #include <cstring>
 
 #include "runtime/backends/cpu/kernels/panel_layout.hpp"
@@ -23,6 +25,70 @@ void spread(const std::byte* in, size_t in_bytes, size_t bytes, size_t row, std:
   for (; in_bytes >= bytes; in_bytes -= bytes, in += bytes, out += kRows * bytes)
     memcpy(out, in, bytes);
   memcpy(out, in, in_bytes);
+}
+
+__m128i load16(const std::byte* from) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+}
+void store16(std::byte* to, __m128i value) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value);
+}
+
+// Weights at home in the file are packed again in every step, so whole panels of plain elements go
+// through registers: squares of 16 bytes of four (eight) rows are turned over, and each line of the
+// panel is written once. Returns how many bytes of each row that did.
+size_t turn_words(const std::byte* const* rows, size_t row_bytes, std::byte* out) {
+  size_t at = 0;
+  for (; at + 16 <= row_bytes; at += 16, out += 4 * kRows * 4)
+    for (size_t row = 0; row < kRows; row += 4) {
+      const __m128i a = load16(rows[row] + at), b = load16(rows[row + 1] + at),
+                    c = load16(rows[row + 2] + at), d = load16(rows[row + 3] + at);
+      const __m128i ab0 = _mm_unpacklo_epi32(a, b), ab2 = _mm_unpackhi_epi32(a, b),
+                    cd0 = _mm_unpacklo_epi32(c, d), cd2 = _mm_unpackhi_epi32(c, d);
+      std::byte* const to = out + row * 4;
+      store16(to, _mm_unpacklo_epi64(ab0, cd0));
+      store16(to + kRows * 4, _mm_unpackhi_epi64(ab0, cd0));
+      store16(to + kRows * 8, _mm_unpacklo_epi64(ab2, cd2));
+      store16(to + kRows * 12, _mm_unpackhi_epi64(ab2, cd2));
+    }
+  return at;
+}
+size_t turn_halves(const std::byte* const* rows, size_t row_bytes, std::byte* out) {
+  size_t at = 0;
+  for (; at + 16 <= row_bytes; at += 16, out += 8 * kRows * 2)
+    for (size_t row = 0; row < kRows; row += 8) {
+      __m128i in[8], pairs[8];
+      for (size_t i = 0; i < 8; i++) in[i] = load16(rows[row + i] + at);
+      for (size_t i = 0; i < 4; i++) {  // elements 0-3, then 4-7, of rows 2 i and 2 i + 1
+        pairs[i] = _mm_unpacklo_epi16(in[2 * i], in[2 * i + 1]);
+        pairs[4 + i] = _mm_unpackhi_epi16(in[2 * i], in[2 * i + 1]);
+      }
+      std::byte* to = out + row * 2;
+      for (size_t half = 0; half < 8; half += 4) {
+        const __m128i *p = pairs + half, ab0 = _mm_unpacklo_epi32(p[0], p[1]),
+                      ab2 = _mm_unpackhi_epi32(p[0], p[1]), cd0 = _mm_unpacklo_epi32(p[2], p[3]),
+                      cd2 = _mm_unpackhi_epi32(p[2], p[3]);
+        for (const __m128i line : {_mm_unpacklo_epi64(ab0, cd0), _mm_unpackhi_epi64(ab0, cd0),
+                                   _mm_unpacklo_epi64(ab2, cd2), _mm_unpackhi_epi64(ab2, cd2)}) {
+          store16(to, line);
+          to += kRows * 2;
+        }
+      }
+    }
+  return at;
+}
+
+// Elements of `bytes` each; bf16 goes in pairs of them.
+void pack_plain(DType format, int64_t k, std::span<const std::byte* const> rows, std::byte* panel) {
+  const size_t bytes = format == DType::f16 ? 2 : 4, in_bytes = size_t(row_bytes(format, k));
+  const bool whole = rows.size() == kRows;
+  const size_t turned = !whole       ? 0
+                        : bytes == 2 ? turn_halves(rows.data(), in_bytes, panel)
+                                     : turn_words(rows.data(), in_bytes, panel);
+  std::byte* const rest = panel + turned * kRows;
+  memset(rest, 0, panel_bytes(format, k) - turned * kRows);
+  for (size_t row = 0; row < rows.size(); row++)
+    spread(rows[row] + turned, in_bytes - turned, bytes, row, rest);
 }
 
 // One row's blocks of 32 in turn: where the block lies in the file, its head and codes in the
@@ -127,16 +193,11 @@ size_t panel_bytes(DType format, int64_t k) {
 
 void pack_panel(DType format, int64_t k, std::span<const std::byte* const> rows, std::byte* panel) {
   ensure(rows.size() <= kRows, "{} rows for a panel of {}", rows.size(), kRows);
-  if (rows.size() < kRows || !is_quantised(format)) memset(panel, 0, panel_bytes(format, k));
+  if (format == DType::f32 || format == DType::f16 || format == DType::bf16)
+    return pack_plain(format, k, rows, panel);
+  if (rows.size() < kRows) memset(panel, 0, panel_bytes(format, k));
   for (size_t row = 0; row < rows.size(); row++) {
     switch (format) {
-      case DType::f32:
-      case DType::bf16:  // pairs of elements stay together
-        spread(rows[row], size_t(row_bytes(format, k)), 4, row, panel);
-        break;
-      case DType::f16:
-        spread(rows[row], size_t(row_bytes(format, k)), 2, row, panel);
-        break;
       case DType::q8_0:
         pack_q8_0(k, rows[row], row, panel);
         break;
@@ -150,8 +211,8 @@ void pack_panel(DType format, int64_t k, std::span<const std::byte* const> rows,
       case DType::q6_k:
         pack_q6_k(k, rows[row], row, panel);
         break;
-      case DType::i32:
-        fail(Fault::internal, "i32 is no format of weights");
+      default:
+        fail(Fault::internal, "{} is no format of weights", name(format));
     }
   }
 }
