@@ -6,18 +6,6 @@
 #include "runtime/base/aligned.hpp"
 
 namespace hydrant {
-namespace {
-
-CacheView rows_of(CacheView home, int32_t first, int32_t places, std::byte* rows, size_t stride) {
-  home.first = first;
-  home.places = places;
-  home.kv.data = rows;
-  home.place_bytes = stride;
-  return home;
-}
-
-}  // namespace
-
 CacheMoves& CacheMoves::operator+=(const CacheMoves& other) {
   to_device += other.to_device;
   to_host += other.to_host;
@@ -71,15 +59,35 @@ CacheLayout::CacheLayout(const KvShape& shape, const Shares& shares, bool staged
 
 size_t CacheLayout::block_bytes(int32_t layer) const { return align_up(place_bytes(layer), kUnit); }
 
-CacheView CacheLayout::host_view(CacheView home, int32_t group, std::byte* rows) const {
-  const RowHomes& h = homes(group);
-  return rows_of(home, h.device, h.host, rows, home.place_bytes);
+CacheView CacheLayout::view(CacheView scores, int32_t layer, std::byte* rows,
+                            size_t place_bytes) const {
+  scores.kv = {rows, head_bytes(layer), run_bytes_};
+  scores.place_bytes = place_bytes;
+  return scores;
 }
 
-CacheView CacheLayout::disk_view(CacheView home, int32_t group, std::byte* rows,
+CacheView CacheLayout::host_view(CacheView scores, int32_t layer, int32_t group,
+                                 std::byte* rows) const {
+  const RowHomes& h = homes(group);
+  scores.first = h.device;
+  scores.places = h.host;
+  return view(scores, layer, rows, place_bytes(layer));
+}
+
+CacheView CacheLayout::disk_view(CacheView scores, int32_t layer, int32_t group, std::byte* rows,
                                  size_t place_bytes) const {
   const RowHomes& h = homes(group);
-  return rows_of(home, h.first_on_disk(), h.disk, rows, place_bytes);
+  scores.first = h.first_on_disk();
+  scores.places = h.disk;
+  return view(scores, layer, rows, place_bytes);
+}
+
+CacheMoves CacheLayout::token_moves(int32_t tokens) const {
+  if (!shape_.host_attends) return {};
+  const auto out = size_t(tokens) * size_t(shape_.heads) * size_t(shape_.head_dim) * sizeof(float),
+             kv =
+                 size_t(tokens) * size_t(shape_.kv_heads) * size_t(shape_.head_dim) * sizeof(float);
+  return {.to_device = out, .to_host = out + 2 * kv};
 }
 
 int32_t filled_runs(const policy::SlotLayout& slots, int32_t position) {
@@ -90,8 +98,8 @@ CacheMoves CacheLayout::decode_moves(int32_t layer, int32_t group, int32_t place
                                      const policy::SlotLayout& slots) const {
   const RowHomes& h = homes(group);
   const auto heads = size_t(shape_.kv_heads);
-  CacheMoves moves;
-  if (place < h.device) return moves;
+  if (place < h.device) return {};
+  CacheMoves moves = token_moves(1);
   if (staged_) {
     moves.to_device = heads * size_t(filled_runs(slots, position)) * run_bytes_;
     moves.to_host = heads * (slots.evicts_at(position) ? 2 : 1) * (run_bytes_ / kRunSlots);
@@ -118,8 +126,8 @@ CacheMoves CacheLayout::prompt_moves(int32_t layer, int32_t group, int32_t place
                                      const policy::SlotLayout& slots) const {
   const RowHomes& h = homes(group);
   const auto heads = size_t(shape_.kv_heads);
-  CacheMoves moves;
-  if (place < h.device) return moves;
+  if (place < h.device) return {};
+  CacheMoves moves = token_moves(length);
   const size_t filled = size_t(filled_runs(slots, length)) * run_bytes_;
   if (staged_) moves.to_host = heads * filled;
   if (place < h.first_on_disk()) return moves;

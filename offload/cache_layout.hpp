@@ -25,7 +25,8 @@ class CacheLayout {
  public:
   static constexpr size_t kUnit = File::kBlock;  // of what is written to the file, and its borders
 
-  // staged: rows of the host home pass through the ring on the device as well.
+  // staged: rows of the host home pass through the ring on the device as well. ops: of whoever
+  // attends rows that are not at home on the device.
   CacheLayout(const KvShape& shape, const Shares& shares, bool staged, const Ops& ops);
 
   const RowHomes& homes(int32_t group) const { return homes_[size_t(group)]; }
@@ -45,9 +46,11 @@ class CacheLayout {
   size_t slot_bytes() const { return slot_bytes_; }    // of the ring on the device
   size_t image_bytes() const { return image_bytes_; }  // of the ring of images
 
-  // A view of the group's rows there, whose first one lies at `rows`, `place_bytes` apart.
-  CacheView host_view(CacheView home, int32_t group, std::byte* rows) const;
-  CacheView disk_view(CacheView home, int32_t group, std::byte* rows, size_t place_bytes) const;
+  // A view of the group's rows there, whose first one lies at `rows`, place_bytes() or
+  // block_bytes() apart. scores: any view of the layer and group that has those of the rows.
+  CacheView host_view(CacheView scores, int32_t layer, int32_t group, std::byte* rows) const;
+  CacheView disk_view(CacheView scores, int32_t layer, int32_t group, std::byte* rows,
+                      size_t place_bytes) const;
 
   // What a row moves in one layer: the token at `position` decoded; a prompt of `length` stored.
   CacheMoves decode_moves(int32_t layer, int32_t group, int32_t place, int32_t position,
@@ -63,6 +66,10 @@ class CacheLayout {
   size_t index(int32_t layer, int32_t group) const {
     return size_t(layer) * homes_.size() + size_t(group);
   }
+
+  CacheView view(CacheView scores, int32_t layer, std::byte* rows, size_t place_bytes) const;
+  // Of the tokens of a row that the host attends: over the bus and back.
+  CacheMoves token_moves(int32_t tokens) const;
 
   KvShape shape_;
   bool staged_;

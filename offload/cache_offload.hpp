@@ -10,8 +10,8 @@
 namespace hydrant {
 
 // Where rows that are at home elsewhere are attended. device: they pass through a ring there. host:
-// where they are, or, if that is the file, in buffers on the host; the device must compute in host
-// memory. automatic: host where the device can, else device.
+// where they are, or, if that is the file, in buffers on the host, by the device if it computes in
+// host memory, else by another one. automatic: host where the device can, else device.
 enum class CacheCompute : uint8_t { automatic, device, host };
 
 // What does requests of the file. io_uring: threads, with a warning, where the system does not
@@ -24,7 +24,8 @@ struct CacheOffload {
   // false: the reader's own lane moves what it is about to read, through a single slot.
   bool overlap = true;
   CacheCompute compute = CacheCompute::automatic;
-  double link = 0;  // bytes a second between host and device, each way; 0: as fast as it goes
+  int host_threads = 0;  // of the other device; 0: all usable cores
+  double link = 0;       // bytes a second between host and device, each way; 0: as fast as it goes
   std::string folder = "/var/tmp";    // of the file: it has no name, and ends with the run
   Caching caching = Caching::direct;  // of the file
   DiskEngine disk_engine = DiskEngine::io_uring;

@@ -46,10 +46,12 @@ CacheNeed CachePrefetcher::memory(const CacheLayout& layout, const CacheOffload&
           .disk = layout.file_bytes()};
 }
 
-CachePrefetcher::CachePrefetcher(Device& device, const CacheLayout& layout, const KvCache& cache,
-                                 const CacheOffload& options, std::unique_ptr<DiskFile> file,
-                                 Link& up, Link& down, CacheTraffic& traffic)
+CachePrefetcher::CachePrefetcher(Device& device, Device* host, const CacheLayout& layout,
+                                 const KvCache& cache, const CacheOffload& options,
+                                 std::unique_ptr<DiskFile> file, Link& up, Link& down,
+                                 CacheTraffic& traffic)
     : ops_(device.ops()),
+      ops_elsewhere_(host ? host->ops() : device.ops()),
       layout_(layout),
       cache_(cache),
       up_(up),
@@ -67,8 +69,9 @@ CachePrefetcher::CachePrefetcher(Device& device, const CacheLayout& layout, cons
   host_homes_ = at.homes;
   moving_.reserve(size_t(layout_.shape().groups));
   if (file)
-    disk_.emplace(std::move(file), options.folder, device, layout_, slots_, ahead_, at.images,
-                  at.tails, traffic);
+    disk_.emplace(std::move(file), options.folder, host ? *host : device, layout_, slots_, ahead_,
+                  at.images, at.tails, traffic);
+  if (host) host_.emplace(device, *host, up, down, traffic);
   if (need.ring == 0) return;
   ring_.emplace(device, at.ring, slots_, layout_.slot_bytes());
   if (!ahead_) return;
@@ -158,24 +161,27 @@ void CachePrefetcher::copy_up(const CacheView& from, const CacheView& to,
   });
 }
 
+CacheView CachePrefetcher::scores(CacheKey key) const {
+  return host_ ? cache_.host_side(key.layer, key.group) : cache_.home(key.layer, key.group);
+}
+
 CacheView CachePrefetcher::host_home(CacheKey key) const {
-  return layout_.host_view(cache_.home(key.layer, key.group), key.group,
+  return layout_.host_view(scores(key), key.layer, key.group,
                            host_homes_ + layout_.host_at(key.layer, key.group));
 }
 
 CacheView CachePrefetcher::image(CacheKey key, int64_t disk_use) const {
-  return layout_.disk_view(cache_.home(key.layer, key.group), key.group, disk_->image(disk_use),
+  return layout_.disk_view(scores(key), key.layer, key.group, disk_->image(disk_use),
                            layout_.block_bytes(key.layer));
 }
 
 // A slot: rows of the host home, then those of the file.
 CacheView CachePrefetcher::on_ring(CacheKey key, Home home, int64_t ring_use) const {
-  const CacheView all = cache_.home(key.layer, key.group);
   const size_t place = layout_.place_bytes(key.layer);
   std::byte* const slot = ring_->data(ring_use);
-  if (home == Home::host) return layout_.host_view(all, key.group, slot);
-  return layout_.disk_view(all, key.group, slot + size_t(layout_.homes(key.group).host) * place,
-                           place);
+  if (home == Home::host) return layout_.host_view(scores(key), key.layer, key.group, slot);
+  return layout_.disk_view(scores(key), key.layer, key.group,
+                           slot + size_t(layout_.homes(key.group).host) * place, place);
 }
 
 CacheViews CachePrefetcher::acquire(CacheKey key, Stream& reader) {
@@ -187,16 +193,18 @@ CacheViews CachePrefetcher::acquire(CacheKey key, Stream& reader) {
     ensure(
         size_t(key.layer) == next && key.group == moving_[size_t(released_) % moving_.size()].group,
         "layer {} of group {} comes out of turn", key.layer, key.group);
-    if (filled_ == released_) fill(load_ ? load_.get() : &reader);
+    if (filled_ == released_) fill(load_ ? load_.get() : &attending(reader));
     if (ring_)
       ring_->begin_read(use(), reader);
     else
-      disk_->begin_read(disk_->front(), reader);
+      disk_->begin_read(disk_->front(), attending(reader));
   }
   CacheViews views;
   views.add(cache_.home(key.layer, key.group));
-  if (h.host > 0) views.add(ring_ ? on_ring(key, Home::host, use()) : host_home(key));
-  if (h.disk > 0) views.add(ring_ ? on_ring(key, Home::disk, use()) : image(key, disk_->front()));
+  const Side side = host_ ? Side::host : Side::device;
+  if (h.host > 0) views.add(ring_ ? on_ring(key, Home::host, use()) : host_home(key), side);
+  if (h.disk > 0)
+    views.add(ring_ ? on_ring(key, Home::disk, use()) : image(key, disk_->front()), side);
   return views;
 }
 
@@ -231,7 +239,7 @@ void CachePrefetcher::commit(CacheKey key, StoreDecodeArgs args, Stream& writer)
     down_.paced(lane, bytes, [&] { ops_.store_decode(lane, args); });
     traffic_.to_host += bytes;
   } else if (evicts) {
-    ops_.store_decode(lane, args);
+    ops_of(home).store_decode(lane, args);
   }
   if (home == Home::disk) disk_->stored(args.segments, args.to, lane);
 }
@@ -250,14 +258,14 @@ void CachePrefetcher::commit(CacheKey key, StorePromptArgs args, Stream& writer)
     traffic_.to_host += bytes;
     prompts_leave_ = store_ != nullptr;
   } else {
-    ops_.store_prompt(writer, args);
+    ops_of(home).store_prompt(writer, args);
   }
   if (home == Home::disk) disk_->stored(args.prompt, args.to);
 }
 
 void CachePrefetcher::release(CacheKey key, Stream& reader) {
   if (!moves(key.group)) return;
-  Stream& last = storing(reader);
+  Stream& last = storing(attending(reader));
   if (ring_) ring_->end_read(use(), last);
   if (layout_.homes(key.group).disk > 0) disk_->release(last);
   if (store_) store_->record(*stored_);
@@ -266,6 +274,7 @@ void CachePrefetcher::release(CacheKey key, Stream& reader) {
 
 void CachePrefetcher::finish_step(Stream& reader) {
   if (store_) reader.wait(*stored_);
+  if (host_) host_->finish_step(reader);
 }
 
 }  // namespace hydrant

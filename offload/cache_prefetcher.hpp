@@ -7,6 +7,7 @@
 
 #include "offload/cache_layout.hpp"
 #include "offload/disk_caches.hpp"
+#include "offload/host_attention.hpp"
 #include "offload/link.hpp"
 #include "offload/staging_ring.hpp"
 
@@ -15,15 +16,17 @@ namespace hydrant {
 // Rows that are attended in host memory are not copied: those at home there are computed on in
 // place, those of the file in the ring of images that they are read into. Rows that are staged pass
 // through a ring on the device; what a step changes of them, two tokens a head, the operation
-// itself writes home, or into the image.
+// itself writes home, or into the image. Who attends in host memory may be another device: then the
+// host's lane takes the reader's part.
 //
 // Order between lanes: `ready` and `free` of a slot; `attended`, before the store lane reads what
 // was computed; `stored`, before that may be written again. Within a step no home is read after it
 // was written, and steps are apart.
 class CachePrefetcher final : public CacheFeed {
  public:
-  // Options that have been checked. file: null when no row is on disk. The others outlive this.
-  CachePrefetcher(Device& device, const CacheLayout& layout, const KvCache& cache,
+  // Options that have been checked. host: null when the device attends all rows. file: null when no
+  // row is on disk. The others outlive this.
+  CachePrefetcher(Device& device, Device* host, const CacheLayout& layout, const KvCache& cache,
                   const CacheOffload& options, std::unique_ptr<DiskFile> file, Link& up, Link& down,
                   CacheTraffic& traffic);
 
@@ -39,25 +42,31 @@ class CachePrefetcher final : public CacheFeed {
   void release(CacheKey key, Stream& reader) override;
   void finish_step(Stream& reader) override;
   std::string failure(int32_t group, int32_t place) const override;
+  HostLane* host_lane() override { return host_ ? &*host_ : nullptr; }
 
  private:
   enum class Home : uint8_t { device, host, disk };
   Home home_of(int32_t group, int32_t place) const;
   bool moves(int32_t group) const;
+  Ops& ops_of(Home home) const { return home == Home::device ? ops_ : ops_elsewhere_; }
   bool is_copied(Home home) const { return home != Home::device && ring_; }
   int64_t use() const { return first_use_ + released_; }
 
   void fill(Stream* lane);
   void copy_up(const CacheView& from, const CacheView& to, std::span<const Segment> decode,
                Stream& lane);
+  // The part of a view that has the scores of rows that are not at home on the device.
+  CacheView scores(CacheKey key) const;
   CacheView host_home(CacheKey key) const;
   CacheView image(CacheKey key, int64_t disk_use) const;
   CacheView on_ring(CacheKey key, Home home, int64_t ring_use) const;
   CacheView destination(CacheKey key, Home home) const;
+  // The lane that attends rows in host memory.
+  Stream& attending(Stream& reader) { return host_ ? host_->stream() : reader; }
   // The lane that brings home what the writer has computed.
   Stream& storing(Stream& writer);
 
-  Ops& ops_;
+  Ops &ops_, &ops_elsewhere_;  // of whoever attends rows at home on the device, and elsewhere
   const CacheLayout layout_;
   const KvCache& cache_;
   Link &up_, &down_;
@@ -76,6 +85,7 @@ class CachePrefetcher final : public CacheFeed {
 
   std::unique_ptr<Event> attended_, stored_;
   std::optional<DiskCaches> disk_;
+  std::optional<HostAttention> host_;
   // Null without overlap, or where nothing is staged. Last: their work ends before what it uses.
   std::unique_ptr<Stream> load_, store_;
 };

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMostSlots = 64, kMostRequests = 64;
 
-CacheOffload checked(const Device& device, const CacheOffload& o) {
+CacheOffload checked(const Device& device, const CacheOffload& o, const Device* host) {
   check_shares(o.shares, "placement.cache");
   if (o.slots < 2 || o.slots > kMostSlots)
     fail(Fault::bad_config, "prefetch.cache_slots: {}, must be 2 to {}", o.slots, kMostSlots);
@@ -19,9 +19,8 @@ CacheOffload checked(const Device& device, const CacheOffload& o) {
     fail(Fault::bad_config, "prefetch.disk_requests: {}, must be 1 to {}", o.disk_requests,
          kMostRequests);
   check_link(o.link);
-  if (o.compute == CacheCompute::host && !device.is_host())
-    fail(Fault::bad_config, "cache_compute: host, but {} does not compute in host memory",
-         device.name());
+  ensure(!OffloadedCaches::wants_host(device, o) || (host && host->is_host()),
+         "{} does not compute in host memory, and nothing else is there to", device.name());
   return o;
 }
 
@@ -32,9 +31,14 @@ bool is_staged(const Device& device, CacheCompute compute) {
 
 }  // namespace
 
+bool OffloadedCaches::wants_host(const Device& device, const CacheOffload& options) {
+  return options.compute == CacheCompute::host && !device.is_host();
+}
+
 OffloadedCaches::OffloadedCaches(const Device& device, const CacheOffload& options, Link* up,
-                                 OpenFile open_file)
-    : options_(checked(device, options)),
+                                 Device* host, OpenFile open_file)
+    : options_(checked(device, options, host)),
+      host_(wants_host(device, options) ? host : nullptr),
       staged_(is_staged(device, options.compute)),
       open_file_(std::move(open_file)),
       own_up_(options.link),
@@ -53,7 +57,9 @@ std::unique_ptr<DiskFile> OffloadedCaches::open_spill_file(const CacheOffload& o
 }
 
 CacheLayout OffloadedCaches::layout(const KvShape& shape, const Ops& ops) const {
-  return {shape, options_.shares, staged_, ops};
+  KvShape all = shape;
+  all.host_attends = host_ != nullptr;
+  return {all, options_.shares, staged_, host_ ? host_->ops() : ops};
 }
 
 std::vector<int32_t> OffloadedCaches::resident(const KvShape& shape) const {
@@ -72,8 +78,8 @@ std::unique_ptr<CacheFeed> OffloadedCaches::open(Device& device, const KvShape& 
   const CacheLayout where = layout(shape, device.ops());
   std::unique_ptr<DiskFile> file;
   if (where.file_bytes() > 0) file = open_file_(options_, where.file_bytes());
-  return std::make_unique<CachePrefetcher>(device, where, cache, options_, std::move(file), up_,
-                                           down_, traffic_);
+  return std::make_unique<CachePrefetcher>(device, host_, where, cache, options_, std::move(file),
+                                           up_, down_, traffic_);
 }
 
 }  // namespace hydrant

@@ -16,13 +16,17 @@ class OffloadedCaches final : public CacheHomes {
   using OpenFile = std::function<std::unique_ptr<DiskFile>(const CacheOffload&, uint64_t bytes)>;
 
   // Throws bad_config for options that cannot be. up: the way to the device where weights take the
-  // same one; it outlives this, and this outlives what open() gives.
+  // same one. host: needed where wants_host(); it computes in host memory, and its streams and the
+  // device's wait for each other's events. Both outlive this, and this outlives what open() gives.
   OffloadedCaches(const Device& device, const CacheOffload& options, Link* up = nullptr,
-                  OpenFile open_file = open_spill_file);
+                  Device* host = nullptr, OpenFile open_file = open_spill_file);
+  // Rows are to be attended on the host, and not by the device.
+  static bool wants_host(const Device& device, const CacheOffload& options);
   // In the folder of the options.
   static std::unique_ptr<DiskFile> open_spill_file(const CacheOffload& options, uint64_t bytes);
 
   std::vector<int32_t> resident(const KvShape& shape) const override;
+  Device* host() const override { return host_; }
   CacheNeed need(const KvShape& shape, const Ops& ops) const override;
   std::unique_ptr<CacheFeed> open(Device& device, const KvShape& shape,
                                   const KvCache& cache) override;
@@ -34,6 +38,7 @@ class OffloadedCaches final : public CacheHomes {
 
  private:
   CacheOffload options_;
+  Device* host_;  // null where the device attends all rows
   bool staged_;
   OpenFile open_file_;
   Link own_up_, down_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/registry.hpp"
+#include "offload/offloaded_caches.hpp"
 #include "runtime/backends/registry.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/model/shape.hpp"
@@ -83,6 +84,11 @@ std::unique_ptr<text::Tokenizer> open_tokenizer(const ModelFiles& files) {
 
 std::unique_ptr<Device> open_device(const RunConfig& config) {
   return open_device(config.device, {config.threads, config.isa});
+}
+
+std::unique_ptr<Device> open_host(const Device& device, const CacheOffload& caches) {
+  if (!OffloadedCaches::wants_host(device, caches)) return nullptr;
+  return open_device("cpu", {caches.host_threads, ""});
 }
 
 WeightPlan plan_weights(const Model& model, Device& device, const RunConfig& config) {

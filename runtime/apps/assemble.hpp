@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "offload/cache_offload.hpp"
 #include "runtime/apps/run_config.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/engine/generator.hpp"
@@ -34,6 +35,8 @@ Model open_synthetic(const RunConfig& config, const Sources& sources, int64_t po
 std::unique_ptr<text::Tokenizer> open_tokenizer(const ModelFiles& files);
 
 std::unique_ptr<Device> open_device(const RunConfig& config);
+// The processor as a second device, where caches want one beside `device`; else null.
+std::unique_ptr<Device> open_host(const Device& device, const CacheOffload& caches);
 WeightPlan plan_weights(const Model& model, Device& device, const RunConfig& config);
 
 // Those in configs/models, which lie in the program.

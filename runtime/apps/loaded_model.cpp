@@ -29,7 +29,8 @@ LoadedModel::LoadedModel(const Model& model, Device& device, RunPlan plan, bool 
   // They all take one way to the device.
   Link* up = streamed_ ? &streamed_->link() : nullptr;
   if (plan_.caches_move()) {
-    caches_ = std::make_unique<OffloadedCaches>(device, plan_.caches, up);
+    host_ = open_host(device, plan_.caches);
+    caches_ = std::make_unique<OffloadedCaches>(device, plan_.caches, up, host_.get());
     up = &caches_->up();
   }
   if (plan_.hidden_moves()) hidden_ = std::make_unique<OffloadedHidden>(plan_.hidden, up);

@@ -36,6 +36,7 @@ class LoadedModel {
   std::optional<ModelWeights> resident_;
   std::unique_ptr<ResidentWeights> resident_feed_;
   std::unique_ptr<WeightPrefetcher> streamed_;
+  std::unique_ptr<Device> host_;  // null: no second device attends
   std::unique_ptr<OffloadedCaches> caches_;
   std::unique_ptr<OffloadedHidden> hidden_;
 };

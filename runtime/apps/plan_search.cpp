@@ -194,7 +194,8 @@ class Search {
   std::optional<Shares> find_shares(const RunConfig& config, const MemoryNeed& need,
                                     bool on_host) const {
     const size_t taken = need.kv + need.cache.ring + need.workspace,
-                 on_host_taken = need.cache.host + need.cache.staging + need.hidden;
+                 on_host_taken =
+                     need.cache.host + need.cache.staging + need.hidden + need.host_workspace;
     if (taken > limits_.device || on_host_taken > limits_.host) return std::nullopt;
     if (weights_.bytes + taken <= limits_.device)
       return on_host ? std::nullopt : std::optional(Shares{});  // the same plan twice is once

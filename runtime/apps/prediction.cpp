@@ -19,8 +19,10 @@ Prediction predict_run(const MachineRates& rates, const Model& model, Device& de
   if (plan.caches_move()) {
     const BlockSpec& block = model.spec.block;
     KvShape kv{shape.groups, shape.rows_per_group, block.kv_heads, block.head_dim, {}, kv_dtype};
+    kv.heads = block.heads;
     for (const policy::RowPlan& row : work.plans) kv.capacity.push_back(row.slots.capacity());
-    const OffloadedCaches homes(device, plan.caches);
+    const std::unique_ptr<Device> host = open_host(device, plan.caches);
+    const OffloadedCaches homes(device, plan.caches, nullptr, host.get());
     kv.resident = homes.resident(kv);
     caches = homes.layout(kv, device.ops());
   }

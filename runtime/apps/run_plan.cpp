@@ -47,6 +47,7 @@ CacheOffload cache_options_of(const RunConfig& config) {
     options.compute = config.cache_compute == "host" ? CacheCompute::host : CacheCompute::device;
   options.link = double(config.memory.link.value_or(0));
   options.folder = folder_of(config);
+  options.host_threads = config.threads;
   return options;
 }
 
@@ -196,7 +197,9 @@ RunNeed run_need(const RunConfig& config, const Model& model, Device& device,
                  const BatchShape& shape, std::span<const Request> rows) {
   NoWeights none;
   const DType kv_dtype = cache_dtype(config);
-  OffloadedCaches caches(device, cache_options_of(config));
+  const CacheOffload options = cache_options_of(config);
+  const std::unique_ptr<Device> host = open_host(device, options);
+  OffloadedCaches caches(device, options, nullptr, host.get());
   OffloadedHidden hidden(hidden_options_of(config));
   const bool move = config.placement.cache.device != 100,
              hidden_moves = config.placement.activations.device != 100;
@@ -216,7 +219,8 @@ RunNeed larger(const RunNeed& a, const RunNeed& b) {
            most(&MemoryNeed::workspace),
            most(&MemoryNeed::hidden),
            {std::max(x.ring, y.ring), std::max(x.host, y.host), std::max(x.staging, y.staging),
-            std::max(x.disk, y.disk)}},
+            std::max(x.disk, y.disk)},
+           most(&MemoryNeed::host_workspace)},
           std::max(a.resident, b.resident)};
 }
 
@@ -250,6 +254,7 @@ RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, co
                     {"buffers for reading weights", weights.staging},
                     {"KV cache", rows.cache.host},
                     {"buffers of caches on disk", rows.cache.staging},
+                    {"working memory of attention", rows.host_workspace},
                     {"hidden states", rows.hidden}});
   const Checkpoint& checkpoint = model.files.checkpoint;  // made-up weights are written first
   const size_t written =

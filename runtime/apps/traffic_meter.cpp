@@ -107,6 +107,7 @@ CacheMoves predicted_cache_moves(LoadedModel& model, const ModelSpec& spec, cons
   const JobLimits limits = job_limits(spec, rows, shape);
   KvShape kv{limits.groups,       limits.rows_per_group, spec.block.kv_heads,
              spec.block.head_dim, limits.slots,          kv_dtype};
+  kv.heads = spec.block.heads;
   kv.resident = model.caches()->resident(kv);
   const CacheLayout layout = model.caches()->layout(kv, ops);
   for (size_t i = 0; i < rows.size(); i++) {

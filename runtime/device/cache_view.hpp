@@ -24,7 +24,7 @@ struct KvRuns {
 struct CacheView {
   KvRuns kv;  // of place `first`; the next one's lie place_bytes behind
   size_t place_bytes = 0;
-  float* score = nullptr;       // [place, kv_head, slots]   f32, always on the device
+  float* score = nullptr;       // [place, kv_head, slots]   f32, where the row is attended
   int32_t* position = nullptr;  // [place, kv_head, slots]   original position
   int32_t* victim = nullptr;  // [place, kv_head]          slot that leaves in this step; -1: nobody
   const policy::RowPlan* plans = nullptr;  // [place], host memory

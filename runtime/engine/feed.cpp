@@ -4,8 +4,8 @@
 
 namespace hydrant {
 
-const CacheView& CacheViews::of(int32_t place) const {
-  for (const CacheView& view : *this)
+const AttendedView& CacheViews::of(int32_t place) const {
+  for (const AttendedView& view : *this)
     if (view.has(place)) return view;
   fail(Fault::internal, "the cache has no place {}", place);
 }

@@ -35,19 +35,41 @@ struct ActiveGroup {
   std::span<const Segment> decode;
 };
 
+// Where rows are attended: by the device that computes all else, or by another one on the host.
+enum class Side : uint8_t { device, host };
+
+struct AttendedView : CacheView {
+  Side side = Side::device;
+};
+
 // One (layer, group) of the cache: its places in order, in a view for each home that has some.
+// Those of Side::device come first.
 class CacheViews {
  public:
-  void add(const CacheView& view) {
-    if (view.places > 0) views_[count_++] = view;
+  void add(const CacheView& view, Side side = Side::device) {
+    if (view.places > 0) views_[count_++] = {view, side};
   }
-  const CacheView* begin() const { return views_.data(); }
-  const CacheView* end() const { return begin() + count_; }
-  const CacheView& of(int32_t place) const;  // the view that has it
+  const AttendedView* begin() const { return views_.data(); }
+  const AttendedView* end() const { return begin() + count_; }
+  const AttendedView& of(int32_t place) const;  // the view that has it
 
  private:
-  std::array<CacheView, 3> views_;  // device, host, disk
+  std::array<AttendedView, 3> views_;  // device, host, disk
   size_t count_ = 0;
+};
+
+// The lane on which rows of Side::host are attended, and the ways there and back.
+class HostLane {
+ public:
+  virtual ~HostLane() = default;
+  virtual Stream& stream() = 0;  // of CacheHomes::host()
+  // The lane's later work finds in `to` what the compute lane's earlier work has left in `from`.
+  virtual void to_host(Tensor to, ConstTensor from, Stream& compute) = 0;
+  // The lane's earlier work has attended all that came.
+  virtual void attended() = 0;
+  // The compute lane's later work finds in `to` what was in `from` by then, and may overwrite what
+  // has been read by then.
+  virtual void to_device(Tensor to, ConstTensor from, Stream& compute) = 0;
 };
 
 // For each step: begin_step; layer by layer, for each active group in order: acquire, of each view
@@ -76,6 +98,8 @@ class CacheFeed {
   // Between steps: why the row in this place has lost its cache, so that its tokens are worth
   // nothing; "": it has not. Other rows are not touched by that.
   virtual std::string failure(int32_t group, int32_t place) const = 0;
+  // Null: no row is attended on the host. Its views are for this lane, which also commits its rows.
+  virtual HostLane* host_lane() { return nullptr; }
 };
 
 // What a job's cache takes beside what KvCache has on the device.
@@ -91,6 +115,9 @@ class CacheHomes {
   virtual ~CacheHomes() = default;
   // KvShape::resident. Asked for a shape without it, as below.
   virtual std::vector<int32_t> resident(const KvShape& shape) const = 0;
+  // KvShape::host_attends: the device whose operations attend rows that are not resident, in host
+  // memory; null: they are attended by the one that computes all else.
+  virtual Device* host() const { return nullptr; }
   virtual CacheNeed need(const KvShape& shape, const Ops& ops) const = 0;
   // Everything that need() says is taken here: throws out_of_memory, or io when the disk has not so
   // much. The cache outlives the feed.

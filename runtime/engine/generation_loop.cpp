@@ -41,31 +41,34 @@ HiddenShape hidden_shape(const ModelSpec& spec, const JobLimits& limits) {
 GenerationLoop::GenerationLoop(const LoopParts& parts, const JobLimits& limits)
     : parts_(parts),
       limits_(limits),
+      device_side_{parts.ops, parts.compute, parts.memory.attention},
       prompts_(size_t(parts.spec.layers)),
       sampler_(parts.spec.vocab) {
   step_.reserve(limits);
   for (auto& segments : prompts_) segments.reserve(most_chunks(limits));
   active_.reserve(size_t(limits.groups));
   pieces_.reserve(hidden_shape(parts.spec, limits).pieces);
-  fill_rank_table();
+  for (int32_t rank = 0; rank < limits.ranks; rank++)
+    parts.memory.rank_places.as<int32_t>()[rank] = rank;
+  prepare(device_side_);
+  if (parts.host_side) prepare(*parts.host_side);
 }
 
-// Rotation by rank is the same in every step.
-void GenerationLoop::fill_rank_table() {
-  const StepMemory& memory = parts_.memory;
+// What is the same in every step.
+void GenerationLoop::prepare(const AttentionSide& side) {
+  const AttentionMemory& memory = side.memory;
   const RotarySpec& rotary = parts_.spec.block.rotary;
-  if (rotary.dims == 0) return;
-  const std::vector<float> frequency(rotary.inverse_frequency.begin(),
-                                     rotary.inverse_frequency.end());
-  parts_.compute.copy(memory.inverse_frequency.data, frequency.data(),
-                      frequency.size() * sizeof(float));
-  if (limits_.ranks > 0) {
-    for (int32_t rank = 0; rank < limits_.ranks; rank++)
-      memory.rank_places.as<int32_t>()[rank] = rank;
-    parts_.ops.rotary_table(parts_.compute,
-                            {memory.rank_places, memory.inverse_frequency, memory.ranks});
+  const std::vector<float> zeros(size_t(memory.zeros.shape.count())),
+      frequency(rotary.inverse_frequency.begin(), rotary.inverse_frequency.end());
+  side.stream.copy(memory.zeros.data, zeros.data(), zeros.size() * sizeof(float));
+  if (rotary.dims > 0) {
+    side.stream.copy(memory.inverse_frequency.data, frequency.data(),
+                     frequency.size() * sizeof(float));
+    if (limits_.ranks > 0)
+      side.ops.rotary_table(side.stream,
+                            {parts_.memory.rank_places, memory.inverse_frequency, memory.ranks});
   }
-  parts_.compute.synchronize();
+  side.stream.synchronize();
 }
 
 RunFigures GenerationLoop::run(std::span<const Request> rows, const BatchShape& shape,
@@ -96,9 +99,10 @@ void GenerationLoop::run_step(Batch& batch, const Listener& listener, Cancellati
   for (int stage = 0; stage < stages; stage++) {
     parts_.weights.prefetch((stage + 1) % stages);
     const LayerWeights weights = parts_.weights.acquire(stage, parts_.compute);
-    const LayerContext context{parts_.spec,   parts_.ops,    parts_.compute, parts_.weights,
-                               parts_.caches, parts_.hidden, parts_.memory,  step_,
-                               prompts_,      pieces,        cancellation};
+    const LayerContext context{parts_.spec,      parts_.ops,    parts_.compute, parts_.weights,
+                               parts_.caches,    parts_.hidden, parts_.memory,  device_side_,
+                               parts_.host_side, step_,         prompts_,       pieces,
+                               cancellation};
     for (size_t i = 0; i < step_.active.size(); i++) {
       const GroupStep& group = step_.groups[step_.active[i]];
       prefetch_cache_after(stage, i);
@@ -156,12 +160,15 @@ void GenerationLoop::begin_step() {
   for (const GroupStep& group : step_.groups)
     for (const Piece& piece : group.pieces)
       for (const StepOutput& o : outputs_of(group, piece)) *output++ = o.token - piece.token;
-  if (parts_.spec.block.rotary.dims > 0) {
-    const auto tokens = int64_t(step_.ids.size());
-    parts_.ops.rotary_table(parts_.compute,
-                            {first_rows(memory.positions, tokens), memory.inverse_frequency,
-                             first_rows(memory.rotary, tokens)});
-  }
+  if (parts_.spec.block.rotary.dims == 0) return;
+  const auto tokens = int64_t(step_.ids.size());
+  const auto rotations = [&](const AttentionSide& side) {
+    side.ops.rotary_table(side.stream,
+                          {first_rows(memory.positions, tokens), side.memory.inverse_frequency,
+                           first_rows(side.memory.rotary, tokens)});
+  };
+  rotations(device_side_);
+  if (parts_.host_side) rotations(*parts_.host_side);
 }
 
 void GenerationLoop::choose(Batch& batch, const GroupStep& group, const Listener& listener) {

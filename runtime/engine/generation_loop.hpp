@@ -26,6 +26,7 @@ struct LoopParts {
   KvCache& cache;
   const StepMemory& memory;
   Stream& compute;
+  const AttentionSide* host_side = nullptr;  // null: no row is attended on the host
 };
 
 // In each step every row in flight gets one token: rows just admitted by their whole prompt, the
@@ -40,7 +41,7 @@ class GenerationLoop {
   bool ended_within_step() const { return broken_; }
 
  private:
-  void fill_rank_table();
+  void prepare(const AttentionSide& side);
   void begin_step();
   void prefetch_cache_after(int stage, size_t active);
   void run_step(Batch& batch, const Listener& listener, Cancellation& cancellation);
@@ -51,6 +52,7 @@ class GenerationLoop {
 
   LoopParts parts_;
   const JobLimits& limits_;
+  AttentionSide device_side_;
   Step step_;
   std::vector<std::vector<PromptSegment>> prompts_;  // [layer]
   std::vector<ActiveGroup> active_;

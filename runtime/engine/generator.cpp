@@ -15,7 +15,10 @@ KvShape kv_shape(const ModelSpec& spec, const JobLimits& limits, DType dtype,
                  const CacheHomes* homes) {
   KvShape shape{limits.groups,       limits.rows_per_group, spec.block.kv_heads,
                 spec.block.head_dim, limits.slots,          dtype};
-  if (homes) shape.resident = homes->resident(shape);
+  shape.heads = spec.block.heads;
+  if (!homes) return shape;
+  shape.resident = homes->resident(shape);
+  shape.host_attends = homes->host() != nullptr;
   return shape;
 }
 
@@ -42,6 +45,13 @@ void check_shape(const BatchShape& shape) {
   need(shape.prefill_tokens, "prefill_tokens");
 }
 
+size_t host_side_bytes(const Ops& host, const ModelSpec& spec, const JobLimits& limits,
+                       DType kv_dtype) {
+  Arena size;
+  AttentionMemory(size, host, spec, limits, kv_dtype);
+  return size.used();
+}
+
 // The memory of one job. Kept for the next one if that has the same limits.
 struct Workspace {
   Workspace(Device& device, const ModelSpec& spec, const JobLimits& job, DType kv_dtype,
@@ -59,12 +69,23 @@ struct Workspace {
       hidden = hidden_homes->open(device, most);
     else
       hidden = std::make_unique<ResidentHidden>(device, most);
+    if (HostLane* const lane = caches->host_lane()) {
+      Ops& ops = homes->host()->ops();
+      host_memory = device.allocate(Memory::pinned, host_side_bytes(ops, spec, limits, kv_dtype),
+                                    "attention on the host");
+      Arena arena(host_memory);
+      host_attention = {arena, ops, spec, limits, kv_dtype};
+      host_side.emplace(AttentionSide{ops, lane->stream(), host_attention, lane});
+    }
   }
 
   JobLimits limits;
   KvShape shape;
   KvCache cache;
   StepMemory memory;
+  Buffer host_memory;
+  AttentionMemory host_attention;
+  std::optional<AttentionSide> host_side;
   // Last: their lanes end before what they use.
   std::unique_ptr<CacheFeed> caches;
   std::unique_ptr<HiddenFeed> hidden;
@@ -109,10 +130,22 @@ MemoryNeed Generator::need(std::span<const Request> rows) const {
   const HiddenShape most = hidden_shape(s.spec, limits);
   const HiddenNeed hidden =
       s.hidden_homes ? s.hidden_homes->need(most) : HiddenNeed{ResidentHidden::bytes(most), 0};
-  return {kv_bytes(shape, ops),
-          StepMemory::bytes(ops, s.spec, limits, s.kv_dtype) +
-              ops.scratch_bytes(work_size(s.spec, limits)) + hidden.device,
-          hidden.host, s.homes ? s.homes->need(shape, ops) : CacheNeed{}};
+  const WorkSize work = work_size(s.spec, limits);
+  MemoryNeed need;
+  need.kv = kv_bytes(shape, ops);
+  need.workspace =
+      StepMemory::bytes(ops, s.spec, limits, s.kv_dtype) + ops.scratch_bytes(work) + hidden.device;
+  need.hidden = hidden.host;
+  if (!s.homes) return need;
+  need.cache = s.homes->need(shape, ops);
+  if (Device* const host = s.homes->host()) {
+    need.cache.host += KvCache::host_bytes(shape);
+    WorkSize attention = work;
+    attention.width = 0;  // it multiplies by no weight
+    need.host_workspace = host_side_bytes(host->ops(), s.spec, limits, s.kv_dtype) +
+                          host->ops().scratch_bytes(attention);
+  }
+  return need;
 }
 
 RunFigures Generator::run(std::span<const Request> rows, const Listener& listener) {
@@ -128,16 +161,18 @@ RunFigures Generator::run(std::span<const Request> rows, const Listener& listene
   // A failure stays with the lane it happened on: each run has a lane of its own to compute, and
   // the lanes of the cache are not used again.
   const std::unique_ptr<Stream> compute = s.device.make_stream("compute", /*inline_work=*/true);
-  GenerationLoop loop({s.device.ops(), s.spec, s.weights, *work.caches, *work.hidden, work.cache,
-                       work.memory, *compute},
-                      work.limits);
+  std::optional<GenerationLoop> loop;  // outlives what lanes of the workspace still do
   try {
-    RunFigures figures = loop.run(rows, s.shape, listener);
+    loop.emplace(
+        LoopParts{s.device.ops(), s.spec, s.weights, *work.caches, *work.hidden, work.cache,
+                  work.memory, *compute, work.host_side ? &*work.host_side : nullptr},
+        work.limits);
+    RunFigures figures = loop->run(rows, s.shape, listener);
     if (s.homes) {
       const CacheNeed elsewhere = s.homes->need(work.shape, s.device.ops());
       figures.kv_bytes += elsewhere.host + elsewhere.disk;
     }
-    if (loop.ended_within_step()) s.workspace.reset();
+    if (loop->ended_within_step()) s.workspace.reset();
     return figures;
   } catch (...) {
     s.workspace.reset();

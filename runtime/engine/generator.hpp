@@ -97,13 +97,14 @@ struct Listener {
 struct MemoryNeed {
   size_t kv =
       0;  // homes: rows * layers * kv heads * ceil16(slots + 1) * (2 * head_dim * element + 8)
-  size_t workspace = 0;  // activations, one layer's prompt keys and values, logits, scratch
-  size_t hidden = 0;     // hidden states on the host
-  CacheNeed cache{};     // of homes elsewhere; `kv` is then what stays on the device
+  size_t workspace = 0;       // activations, one layer's prompt keys and values, logits, scratch
+  size_t hidden = 0;          // hidden states on the host
+  CacheNeed cache{};          // of homes elsewhere; `kv` is then what stays on the device
+  size_t host_workspace = 0;  // of attention on the host
 
   size_t all_kv() const { return kv + cache.host + cache.disk; }
   size_t memory() const {  // of device and host
-    return kv + workspace + hidden + cache.ring + cache.host + cache.staging;
+    return kv + workspace + hidden + cache.ring + cache.host + cache.staging + host_workspace;
   }
 };
 

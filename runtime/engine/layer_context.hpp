@@ -15,6 +15,14 @@ struct StepSeconds {
   double prefill = 0, decode = 0;
 };
 
+// Who attends, and in which memory. Both sides do the same.
+struct AttentionSide {
+  Ops& ops;
+  Stream& stream;
+  const AttentionMemory& memory;
+  HostLane* lane = nullptr;  // of Side::host; null: this is the compute lane
+};
+
 struct LayerContext {
   const ModelSpec& spec;
   Ops& ops;
@@ -23,6 +31,8 @@ struct LayerContext {
   CacheFeed& caches;
   HiddenFeed& hidden;
   const StepMemory& memory;
+  const AttentionSide& device_side;
+  const AttentionSide* host_side;  // null: no row is attended there
   const Step& step;
   // [layer]: what its operations have been given in this step. Host memory that must stay until the
   // step is over; room for any step is reserved, so spans into it hold.

@@ -1,8 +1,5 @@
 #include "runtime/engine/step_memory.hpp"
 
-#include <algorithm>
-
-#include "runtime/base/aligned.hpp"
 namespace hydrant {
 
 StepMemory::StepMemory(Device& device, const ModelSpec& spec, const JobLimits& limits,
@@ -27,8 +24,7 @@ void StepMemory::lay_out(Arena& device, Arena& host, const Ops& ops, const Model
                          const JobLimits& limits, DType kv_dtype) {
   const BlockSpec& block = spec.block;
   const int64_t step = limits.step_tokens, piece = limits.piece_tokens;
-  const int64_t rows = limits.rows_per_group, kv_heads = block.kv_heads;
-  const int64_t half = block.rotary.dims / 2;
+  const int64_t rows = limits.rows_per_group;
   const bool projected = spec.embedding != spec.hidden;
 
   ids = host.take(DType::i32, {step});
@@ -38,41 +34,20 @@ void StepMemory::lay_out(Arena& device, Arena& host, const Ops& ops, const Model
   best = host.take(DType::i32, {rows});
   lse = host.take(DType::f32, {rows});
 
-  last = device.take(DType::f32, {limits.places(), spec.hidden});
-  if (half > 0) {
-    rotary = device.take(DType::f32, {step, half, 2});
-    inverse_frequency = device.take(DType::f32, {half});
-    if (limits.ranks > 0) {
-      ranks = device.take(DType::f32, {limits.ranks, half, 2});
-      rank_places = host.take(DType::i32, {limits.ranks});
-    }
-  }
+  if (limits.ranks > 0) rank_places = host.take(DType::i32, {limits.ranks});
 
+  last = device.take(DType::f32, {limits.places(), spec.hidden});
   if (projected) embedded = device.take(DType::f32, {piece, spec.embedding});
   normed = device.take(DType::f32, {piece, spec.hidden});
   if (block.order == BlockOrder::parallel)
     normed_ffn = device.take(DType::f32, {piece, spec.hidden});
-  qkv = device.take(DType::f32, {piece, spec.qkv_width()});
-  q = device.take(DType::f32, {piece, block.heads, block.head_dim});
-  attended = device.take(DType::f32, {piece, block.heads, block.head_dim});
-  attention_lse = device.take(DType::f32, {piece, block.heads});
-  if (limits.scored) {
-    const int32_t most = *std::max_element(limits.slots.begin(), limits.slots.end());
-    attention_logits = device.take(
-        DType::f32, {rows, block.heads, align_up(int64_t{most} + 1, int64_t{kRunSlots})});
-  }
   up = device.take(DType::f32, {piece, int64_t{block.ffn} * (block.gated ? 2 : 1)});
   if (block.gated) gated = device.take(DType::f32, {piece, block.ffn});
 
   last_normed = device.take(DType::f32, {rows, spec.hidden});
   if (projected) last_projected = device.take(DType::f32, {rows, spec.embedding});
 
-  prompt_kv.run_bytes = ops.kv_run_bytes(kv_dtype, block.head_dim);
-  prompt_kv.data = static_cast<std::byte*>(
-      device.take_bytes(prompt_kv.run_bytes * size_t(limits.prompt_runs * kv_heads)));
-  prompt_sum = device.take(DType::f32, {limits.prompt_stats * kv_heads});
-  prompt_last = device.take(DType::f32, {limits.prompt_stats * kv_heads});
-  zeros = device.take(DType::f32, {limits.longest_stats * kv_heads});
+  attention = {device, ops, spec, limits, kv_dtype};
 }
 
 }  // namespace hydrant

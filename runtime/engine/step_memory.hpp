@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "runtime/device/device.hpp"
-#include "runtime/engine/limits.hpp"
+#include "runtime/engine/attention_memory.hpp"
 
 namespace hydrant {
 
@@ -24,31 +24,20 @@ struct StepMemory {
   Tensor rank_places;  // i32 [ranks]: 0, 1, 2, ...; null unless some row has Positions::cache
 
   // Of a whole step.
-  Tensor rotary;  // [step tokens, dims / 2, 2]; null without rotary embedding
-  Tensor last;    // [places, hidden]: what the last block made of `outputs`
+  Tensor last;  // [places, hidden]: what the last block made of `outputs`
 
   // Of one piece.
-  Tensor embedded;          // [t, embedding]; null unless embeddings are projected
-  Tensor normed;            // [t, hidden]
-  Tensor normed_ffn;        // [t, hidden]; null unless the block is parallel
-  Tensor qkv;               // [t, qkv width]
-  Tensor q, attended;       // [t, heads, head_dim]
-  Tensor attention_lse;     // [t, heads]
-  Tensor attention_logits;  // f32 [rows per group * heads * most slots]; null when nobody is scored
-  Tensor up;                // [t, ffn or 2 ffn]
-  Tensor gated;             // [t, ffn]; null unless gated
+  Tensor embedded;    // [t, embedding]; null unless embeddings are projected
+  Tensor normed;      // [t, hidden]
+  Tensor normed_ffn;  // [t, hidden]; null unless the block is parallel
+  Tensor up;          // [t, ffn or 2 ffn]
+  Tensor gated;       // [t, ffn]; null unless gated
 
   // Of one group's rows whose logits are wanted.
   Tensor last_normed;     // [rows per group, hidden]
   Tensor last_projected;  // [rows per group, embedding]; null unless projected
 
-  // Prompts admitted in one step, one layer of them.
-  KvRuns prompt_kv;                // [runs, kv head] of run_bytes
-  Tensor prompt_sum, prompt_last;  // f32 [stats * kv heads]
-  Tensor zeros;                    // f32 [longest stats * kv heads]
-
-  Tensor inverse_frequency;  // f32 [dims / 2]
-  Tensor ranks;              // [ranks, dims / 2, 2]: rotation by rank, for Positions::cache
+  AttentionMemory attention;  // on the device
 
  private:
   void lay_out(Arena& device, Arena& host, const Ops& ops, const ModelSpec& spec,

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "runtime/base/error.hpp"
-#include "test/end_to_end/recording_ops.hpp"
 
 namespace hydrant::test {
 namespace {
@@ -64,7 +63,36 @@ void RecordingStream::wait(const Event& event) {
 
 void RecordingStream::synchronize() { join(device_.host_, clock_); }
 
-RecordingDevice::RecordingDevice() : ops_(recording_ops()) {}
+namespace {
+
+class RecordingHost final : public Device {
+ public:
+  explicit RecordingHost(RecordingDevice& device)
+      : device_(device), ops_(recording_ops(device, nullptr, /*run_scale=*/2)) {}
+  std::string_view name() const override { return "recording host"; }
+  std::string describe() const override { return "recording host"; }
+  std::string_view isa() const override { return "none"; }
+  int threads() const override { return 1; }
+  Buffer allocate(Memory memory, size_t bytes, std::string_view what) override {
+    return device_.allocate(memory, bytes, what);
+  }
+  size_t available(Memory memory) const override { return device_.available(memory); }
+  bool is_host() const override { return true; }
+  std::unique_ptr<Stream> make_stream(std::string_view lane, bool inline_work) override {
+    return device_.make_stream(lane, inline_work);
+  }
+  std::unique_ptr<Event> make_event() override { return device_.make_event(); }
+  Ops& ops() override { return *ops_; }
+
+ private:
+  RecordingDevice& device_;
+  std::unique_ptr<Ops> ops_;
+};
+
+}  // namespace
+
+RecordingDevice::RecordingDevice()
+    : ops_(recording_ops(*this)), host_device_(std::make_unique<RecordingHost>(*this)) {}
 RecordingDevice::~RecordingDevice() = default;
 
 Buffer RecordingDevice::allocate(Memory memory, size_t bytes, std::string_view) {

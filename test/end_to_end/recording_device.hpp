@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/device/device.hpp"
+#include "test/end_to_end/recording_ops.hpp"
 
 namespace hydrant::test {
 
@@ -53,7 +54,7 @@ class RecordingStream final : public Stream {
   friend class RecordingDevice;
 };
 
-class RecordingDevice final : public Device {
+class RecordingDevice final : public Device, public Watch {
  public:
   RecordingDevice();
   ~RecordingDevice() override;
@@ -63,10 +64,15 @@ class RecordingDevice final : public Device {
   int threads() const override { return 1; }
   Buffer allocate(Memory memory, size_t bytes, std::string_view what) override;
   size_t available(Memory) const override { return size_t{1} << 40; }
-  bool is_host() const override { return true; }
+  bool is_host() const override { return computes_in_host_memory; }
   std::unique_ptr<Stream> make_stream(std::string_view lane, bool inline_work) override;
   std::unique_ptr<Event> make_event() override;
   Ops& ops() override { return *ops_; }
+
+  bool computes_in_host_memory = true;
+  // A second device that computes in host memory, and keeps runs of another size. Its streams, too,
+  // are remembered here.
+  Device& host() { return *host_device_; }
 
   using Edge = std::pair<std::string, int>;  // the waiting lane, and the event's number
   const std::set<Edge>& edges() const { return edges_; }
@@ -82,11 +88,18 @@ class RecordingDevice final : public Device {
     bool write;
     std::string operation;
   };
+  void begins(Stream& stream, std::string_view operation) override {
+    static_cast<RecordingStream&>(stream).begin(operation);
+  }
+  void touches(Stream& stream, const void* at, size_t bytes, bool write) override {
+    touch(static_cast<RecordingStream&>(stream), at, bytes, write);
+  }
   void touch(RecordingStream& stream, const void* at, size_t bytes, bool write);
   void split_at(uintptr_t address);
   friend class RecordingStream;
 
   std::unique_ptr<Ops> ops_;
+  std::unique_ptr<Device> host_device_;
   std::vector<std::string> lanes_;
   Clock host_;
   int events_ = 0;

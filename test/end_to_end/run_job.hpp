@@ -17,7 +17,9 @@ namespace hydrant::test {
 
 struct Engine {
   explicit Engine(const TinyModel& tiny, int threads = 1, std::string_view isa = "")
-      : device(open_device("cpu", {threads, std::string(isa)})),
+      : Engine(tiny, open_device("cpu", {threads, std::string(isa)})) {}
+  Engine(const TinyModel& tiny, std::unique_ptr<Device> on)
+      : device(std::move(on)),
         model(tiny),
         weights(on_device(tiny, *device)),
         feed(device->ops(), weights) {}

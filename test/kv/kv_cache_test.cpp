@@ -132,6 +132,36 @@ TEST_CASE("keys and values may be elsewhere, scores and positions are here") {
   CHECK(cache.home(0, 1).plans[2].slots.heavy == 3);
 }
 
+TEST_CASE("what the host attends has its scores and positions there") {
+  const auto device = cpu();
+  KvShape shape = small();
+  shape.resident = {2, 0};
+  shape.host_attends = true;
+  const size_t slots = 16 + 32 + 48;
+  CHECK(kv_bytes(shape, device->ops()) == 2 * 2 * slots * (2 * 24 * 4 + 8));
+  // Places are found by their numbers, those of the device's rows are left unused; victims.
+  const size_t scores = 2 * 3 * 2 * slots * 8;
+  CHECK(KvCache::host_bytes(shape) >= scores + 3 * 2 * 3 * 2 * 4);
+  CHECK(KvCache::host_bytes(shape) <= scores + 3 * 2 * 3 * 64);
+  KvCache cache(*device, shape);
+  CHECK(cache.bytes() == kv_bytes(shape, device->ops()) + KvCache::host_bytes(shape));
+  const auto stream = device->make_stream("test", true);
+  const RowPlan plan{{1, 3, 2}, Id::h2o, Positions::original, true};
+  cache.admit(0, 1, std::vector<RowPlan>(3, plan));
+  cache.admit(0, 2, std::vector<RowPlan>(3, plan));
+  for (const auto& [place, view] :
+       {std::pair(1, cache.home(1, 0)), std::pair(2, cache.host_side(1, 0))})
+    for (int32_t head = 0; head < 2; head++)
+      for (int32_t slot = 0; slot < 6; slot++)
+        view.positions_of(place, head)[slot] = 100 * place + 10 * head + 5 - slot;
+  using Kept = std::vector<std::vector<int32_t>>;
+  CHECK(cache.kept(*stream, 1, 0, 1, 3) == Kept{{103, 104, 105}, {113, 114, 115}});
+  CHECK(cache.kept(*stream, 1, 0, 2, 3) == Kept{{203, 204, 205}, {213, 214, 215}});
+  CHECK(cache.host_side(1, 1).plans == cache.home(1, 1).plans);
+  shape.resident = {};
+  CHECK(KvCache::host_bytes(shape) == 0);
+}
+
 TEST_CASE("kept positions come ascending, as many as are stored") {
   const auto device = cpu();
   const auto stream = device->make_stream("test", false);

@@ -10,6 +10,7 @@
 
 #include "test/offload/cache_job.hpp"
 #include "test/offload/lane_device.hpp"
+#include "test/offload/split_device.hpp"
 #include "test/offload/watchdog.hpp"
 #include "test/support/refusal.hpp"
 #include "test/support/temporary_folder.hpp"
@@ -60,14 +61,14 @@ constexpr BatchShape kShape{4, 2, 16, 100};
 constexpr Shares kShares{25, 25, 50};
 
 Outcome run_with(Engine& engine, const std::vector<Request>& rows, CacheOffload options,
-                 const BadFile::Trouble& trouble) {
+                 const BadFile::Trouble& trouble, Device* host = nullptr) {
   const TemporaryFolder folder;
   options.shares = kShares;
   options.folder = folder.path();
   std::atomic<int> damaged = 0;
   Outcome outcome;
   {
-    OffloadedCaches homes(*engine.device, options, nullptr,
+    OffloadedCaches homes(*engine.device, options, nullptr, host,
                           [&](const CacheOffload& o, uint64_t bytes) -> std::unique_ptr<DiskFile> {
                             return std::make_unique<BadFile>(
                                 OffloadedCaches::open_spill_file(o, bytes), trouble, damaged);
@@ -89,6 +90,9 @@ void stop(DiskRequest& r, int error, size_t moved) {
 TEST_CASE("a request that fails costs the row that it was for, and no other") {
   const Watchdog watchdog(300);
   Engine engine(tiny_model("llama", 5, 64), 2);
+  auto split_device = std::make_unique<SplitDevice>();
+  Device& host = split_device->host();
+  Engine split(engine.model, std::move(split_device));
   const std::vector<Request> rows = cache_job(engine.model.spec, 24, 8);
   const auto expected = run_all(engine.generator({24, 1}), rows);
   struct Case {
@@ -102,13 +106,16 @@ TEST_CASE("a request that fails costs the row that it was for, and no other") {
       {false, [](DiskRequest& r) { stop(r, 0, 8192); }, ": 8192 bytes of "},
       {true, [](DiskRequest& r) { stop(r, EIO, 0); }, "writing the row's cache in layer"},
       {true, [](DiskRequest& r) { stop(r, ENOSPC, 0); }, ": No space left on device"}};
+  // Attended by the device, staged or in place, or by the host.
+  const std::pair<Engine*, CacheCompute> who[] = {
+      {&engine, CacheCompute::device}, {&engine, CacheCompute::host}, {&split, CacheCompute::host}};
   for (const Case& c : cases)
-    for (const CacheCompute compute : {CacheCompute::device, CacheCompute::host})
+    for (const auto& [by, compute] : who)
       for (const bool overlap : {true, false})
         for (const int at : {0, 20}) {
-          const Outcome o = run_with(engine, rows, {.overlap = overlap, .compute = compute},
-                                     {c.write, at, at, c.damage});
-          CAPTURE(c.error, int(compute), overlap, at);
+          const Outcome o = run_with(*by, rows, {.overlap = overlap, .compute = compute},
+                                     {c.write, at, at, c.damage}, &host);
+          CAPTURE(c.error, by == &split, int(compute), overlap, at);
           REQUIRE(o.damaged == 1);
           size_t lost = 0;
           for (size_t row = 0; row < rows.size(); row++) {
@@ -159,7 +166,7 @@ TEST_CASE("a write that fails when its row is done costs nobody anything") {
     stop(r, EIO, 0);
   };
   std::atomic<int> damaged = 0;
-  OffloadedCaches homes(*engine.device, {.shares = {0, 0, 100}}, nullptr,
+  OffloadedCaches homes(*engine.device, {.shares = {0, 0, 100}}, nullptr, nullptr,
                         [&](const CacheOffload& o, uint64_t bytes) -> std::unique_ptr<DiskFile> {
                           return std::make_unique<BadFile>(
                               OffloadedCaches::open_spill_file(o, bytes),

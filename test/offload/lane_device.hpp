@@ -23,7 +23,7 @@ class LaneDevice final : public Device {
     return inner_->allocate(memory, bytes, what);
   }
   size_t available(Memory memory) const override { return inner_->available(memory); }
-  bool is_host() const override { return inner_->is_host(); }
+  bool is_host() const override { return computes_in_host_memory; }
   std::unique_ptr<Stream> make_stream(std::string_view lane, bool inline_work) override {
     auto stream = inner_->make_stream(lane, inline_work);
     if (lane == "compute") return stream;
@@ -36,6 +36,7 @@ class LaneDevice final : public Device {
   std::unique_ptr<Event> make_event() override { return inner_->make_event(); }
   Ops& ops() override { return inner_->ops(); }
 
+  bool computes_in_host_memory = true;
   size_t on_device = 0, on_host = 0;     // allocated, ever
   std::atomic<uint64_t> copied{0};       // by lanes that move things
   std::map<std::string, int> breaks_at;  // [lane] the copy or fill that throws, counted from 0
