@@ -32,10 +32,15 @@ std::string place(std::string_view text, size_t read) {
                                 1 + std::count(before.begin(), before.end(), '\n'), column);
 }
 
+[[noreturn]] void fail_at(std::string_view text, size_t read, const std::string& name, Fault fault,
+                          const Json::exception& e) {
+  fail(fault, "{}not valid JSON at {}: {}", name, place(text, read), detail_of(e.what()));
+}
+
 class Builder final : public nlohmann::json_sax<Json> {
  public:
-  Builder(std::string_view text, const std::string& file, Fault fault, Numbers numbers)
-      : text_(text), name_(file.empty() ? "" : file + ": "), fault_(fault), numbers_(numbers) {}
+  Builder(std::string_view text, std::string name, Fault fault, Numbers numbers)
+      : text_(text), name_(std::move(name)), fault_(fault), numbers_(numbers) {}
   Json take() { return std::move(root_); }
 
   bool null() override { return put(nullptr); }
@@ -59,7 +64,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     return true;
   }
   bool parse_error(size_t read, const std::string&, const Json::exception& e) override {
-    fail(fault_, "{}not valid JSON at {}: {}", name_, place(text_, read), detail_of(e.what()));
+    fail_at(text_, read, name_, fault_, e);
   }
 
  private:
@@ -93,6 +98,36 @@ class Builder final : public nlohmann::json_sax<Json> {
   Json* member_ = nullptr;  // of the innermost object, whose key came last
 };
 
+// Nothing but the syntax.
+class Checker final : public nlohmann::json_sax<Json> {
+ public:
+  Checker(std::string_view text, std::string name, Fault fault)
+      : text_(text), name_(std::move(name)), fault_(fault) {}
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+  bool start_object(size_t) override { return depth_++ < kDeepest; }
+  bool start_array(size_t) override { return depth_++ < kDeepest; }
+  bool end_object() override { return depth_-- > 0; }
+  bool end_array() override { return depth_-- > 0; }
+  bool key(std::string&) override { return true; }
+  bool parse_error(size_t read, const std::string&, const Json::exception& e) override {
+    fail_at(text_, read, name_, fault_, e);
+  }
+
+ private:
+  std::string_view text_;
+  std::string name_;
+  Fault fault_;
+  size_t depth_ = 0;
+};
+
+std::string before(const std::string& file) { return file.empty() ? "" : file + ": "; }
+
 void show(const Json& value, std::string& to) {
   if (to.size() > kLongestShown) return;
   if (value.is_binary()) {
@@ -121,9 +156,19 @@ void show(const Json& value, std::string& to) {
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& file, Fault fault, Numbers numbers) {
-  Builder builder(text, file, fault, numbers);
-  Json::sax_parse(text, &builder);
+  Builder builder(text, before(file), fault, numbers);
+  try {
+    Json::sax_parse(text, &builder);
+  } catch (const Error&) {
+    check_json(text, file, fault);
+    throw;
+  }
   return builder.take();
+}
+
+void check_json(std::string_view text, const std::string& file, Fault fault) {
+  Checker checker(text, before(file), fault);
+  Json::sax_parse(text, &checker);
 }
 
 Json written_number(std::string_view spelling) {

@@ -20,6 +20,10 @@ enum class Numbers : uint8_t { values, as_written };
 Json parse_json(std::string_view text, const std::string& file, Fault fault = Fault::bad_file,
                 Numbers numbers = Numbers::values);
 
+// The same for text that another reader has refused: what it found may only follow from damage that
+// comes later. Returns where the text is JSON, or nests deeper than 64 before it is none.
+void check_json(std::string_view text, const std::string& file, Fault fault = Fault::bad_file);
+
 Json written_number(std::string_view spelling);
 bool is_number(const Json& value);  // as written or not
 double number_of(const Json& value);

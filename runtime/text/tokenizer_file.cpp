@@ -58,12 +58,7 @@ class Reader {
   bool start_array(size_t) { return open(Json::array()); }
   bool end_object() { return close(); }
   bool end_array() { return close(); }
-  bool parse_error(size_t, const std::string&, const Json::exception& error) {
-    const std::string_view text = error.what();
-    const size_t prefix = text.find("] ");  // "[json.exception.parse_error.101] "
-    fail(Fault::bad_file, "{}: not JSON: {}", file_.path,
-         prefix == std::string_view::npos ? text : text.substr(prefix + 2));
-  }
+  bool parse_error(size_t, const std::string&, const Json::exception&) { return false; }
 
  private:
   enum class Table { none, vocabulary, merges };
@@ -160,7 +155,12 @@ TokenizerFile parse_tokenizer_file(std::string_view json, const std::string& pat
   TokenizerFile file;
   file.path = path;
   Reader reader(file);
-  Json::sax_parse(json, &reader);
+  try {
+    if (!Json::sax_parse(json, &reader)) check_json(json, path);
+  } catch (const Error&) {
+    check_json(json, path);
+    throw;
+  }
   if (!file.rest->is_object()) fail(Fault::bad_file, "{}: expected a JSON object", path);
   return file;
 }

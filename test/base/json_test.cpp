@@ -23,6 +23,7 @@ TEST_CASE("a text that is no JSON is refused with its place, whatever is wrong w
            {"\"\xff\"", "f: not valid JSON at column 2: "},
            {"[1] 2", "f: not valid JSON at column 5: "},
            {"{\"a\": 1, \"a\": 2}", "f: the key \"a\" occurs twice"},
+           {"{\"a\": 1, \"a\": 2", "f: not valid JSON at column 16: "},
            {"[{\"a\": {}, \"b\": [], \"a\": 2}]", "f: the key \"a\" occurs twice"},
            {std::string(66, '['), "f: nested deeper than 64 levels"},
        }) {
@@ -58,4 +59,12 @@ TEST_CASE("numbers are shown as they were written") {
   CHECK_FALSE(is_number(written("\"1e3\"")));
   CHECK(shown(std::string(100, 'x')).size() == 60);
   CHECK(shown(written("[" + std::string(100, '1') + "]")).size() == 60);
+}
+
+TEST_CASE("text is checked for its syntax alone") {
+  for (const char* text : {R"({"a": 1, "a": [2, true, null, -1.5]})", "7"})
+    CHECK_NOTHROW(check_json(text, "f"));
+  CHECK_THAT(refusal(Fault::bad_file, [] { check_json("{\"a\": 1, \"a\": 2", "f"); }),
+             Catch::StartsWith("f: not valid JSON at column 16: "));
+  CHECK_NOTHROW(check_json(std::string(100, '['), "f"));  // what is too deep is not judged
 }

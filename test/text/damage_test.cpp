@@ -168,6 +168,20 @@ TEST_CASE("what is no tokenizer.json at all is refused") {
   CHECK_THROWS_WITH(load(deep), Contains("nested more than"));
 }
 
+// A number that is cut is another number, and the token it is the id of seems to be there twice.
+TEST_CASE("that a file ends early is told, not what seems to follow from it") {
+  const std::string whole =
+      R"({"model": {"type": "BPE", "vocab": {"a": 1, "b": 12}, "merges": ["a b"]}})";
+  for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
+    INFO(whole.substr(0, bytes));
+    CHECK_THROWS_WITH(load(whole.substr(0, bytes)),
+                      Contains(fmt::format("tokenizer.json: not valid JSON at column {}: ",
+                                           std::max(bytes + 1, size_t{1}))));
+  }
+  CHECK_THROWS_WITH(load(R"({"model": {"vocab": {"a": -1}, "vocab": {}}, ])"),
+                    Contains("tokenizer.json: not valid JSON at column 46"));
+}
+
 TEST_CASE("cut and garbled files never do worse than an error") {
   const std::string path = HYDRANT_TEST_DIR "/text/data/llama-added.tokenizer.json";
   const std::string whole = read_text(path);
