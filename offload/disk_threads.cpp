@@ -27,12 +27,23 @@ void move_all(int descriptor, DiskRequest& r) {
 
 }  // namespace
 
+// Not Asio's pool of threads: it would wait for ever for those it has when the next cannot start.
+DiskThreads::DiskThreads(SpillFile file, int requests)
+    : file_(std::move(file)), open_(queue_.get_executor()) {
+  try {
+    for (int i = 0; i < requests; i++) threads_.emplace_back([this] { queue_.run(); });
+  } catch (...) {
+    queue_.stop();
+    throw;
+  }
+}
+
 void DiskThreads::run(std::span<DiskRequest> requests) {
   std::vector<std::future<void>> moved;
   moved.reserve(requests.size());
   for (DiskRequest& r : requests)
     moved.push_back(boost::asio::post(
-        pool_, boost::asio::use_future([this, &r] { move_all(file_.descriptor(), r); })));
+        queue_, boost::asio::use_future([this, &r] { move_all(file_.descriptor(), r); })));
   for (std::future<void>& m : moved) m.get();
 }
 

@@ -1,6 +1,9 @@
 // Requests of a file done by threads, each with one at a time.
 #pragma once
-#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <thread>
+#include <vector>
 
 #include "offload/disk_file.hpp"
 
@@ -8,12 +11,15 @@ namespace hydrant {
 
 class DiskThreads final : public DiskFile {
  public:
-  DiskThreads(SpillFile file, int requests) : file_(std::move(file)), pool_(size_t(requests)) {}
+  DiskThreads(SpillFile file, int requests);
+  ~DiskThreads() override { queue_.stop(); }
   void run(std::span<DiskRequest> requests) override;
 
  private:
   SpillFile file_;
-  boost::asio::thread_pool pool_;
+  boost::asio::io_context queue_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> open_;
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace hydrant

@@ -39,13 +39,15 @@ constexpr std::array<About, size_t(Command::count)> kAbout{{
     {"log-probabilities of given continuations, token by token through the cache",
      "--model PATH (--input IN.jsonl | --perplexity FILE)",
      "Each line of IN.jsonl: {\"context\", \"continuation\"}, or both as \"..._token_ids\", and if "
-     "wanted \"id\".\n",
+     "wanted \"id\";\n  a row of results bears it, else the line's number.\n",
      "hydrant score --model model.gguf --input pairs.jsonl --output scores.jsonl --policy h2o "
      "--budget 20%\n"
      "  hydrant score --model model.gguf --perplexity book.txt --context 1024 --policy h2o "
      "--budget 204"},
     {"texts to token ids", "--model PATH --input IN.jsonl",
-     "Each line of IN.jsonl: {\"text\"}, and if wanted \"id\", \"add_special\" (true).\n",
+     "Each line of IN.jsonl: {\"text\"}, and if wanted \"id\", \"add_special\" (true);\n  a row of "
+     "results bears "
+     "the id, else the line's number.\n",
      "echo '{\"id\": 1, \"text\": \"Hello\"}' > in.jsonl; hydrant tokenize --model model.gguf "
      "--input in.jsonl"},
     {"what a model is and what memory a run of it takes", "MODEL", kAboutKv,
@@ -108,6 +110,19 @@ CLI::callback_t taking(Given& given, const Key& key, const std::string& called) 
   };
 }
 
+// "--no-x" is "--x=false", and "--no-x=false" is "--x".
+CLI::callback_t taking_off(Given& given, const Key& key, const std::string& called) {
+  return [&given, &key, called](CLI::results_t texts) {
+    for (std::string& text : texts) {
+      if (text != "true" && text != "false")
+        fail(Fault::bad_config, "{}: must be true or false, not {}", called, shown(text));
+      text = text == "true" ? "false" : "true";
+    }
+    give(given, key, texts.size() > 1 ? called : key.flag, texts);
+    return true;
+  };
+}
+
 // The key's meaning, and what holds when it is not given.
 std::string help_of(const Key& key) {
   const Json value = key.write(RunConfig());
@@ -125,11 +140,14 @@ void add_flags(CLI::App& app, Command command, Given& given) {
     if (!key.commands.has(command) || key.files_only.has(command)) continue;
     CLI::Option* option = nullptr;
     if (key.value.empty()) {
-      const auto set = [&given, &key](const char* value) {
-        return [&given, &key, value] { give(given, key, key.flag, {value}); };
+      const auto add = [&](const std::string& called, const CLI::callback_t& take) {
+        return app.add_option(called, take, help_of(key))
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+            ->expected(0);
       };
-      option = app.add_flag_callback(key.flag, set("true"), help_of(key));
-      app.add_flag_callback("--no-" + key.flag.substr(2), set("false"))->group("");  // not listed
+      const std::string off = "--no-" + key.flag.substr(2);
+      option = add(key.flag, taking(given, key, key.flag));
+      add(off, taking_off(given, key, off))->group("");  // not listed
     } else {
       option = app.add_option(key.flag, taking(given, key, key.flag), help_of(key));
       option->option_text(key.value)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -153,6 +171,9 @@ std::vector<std::string> words_of(int argc, const char* const* argv) {
   for (int i = 1; i < argc; i++) {
     words.push_back(argv[i]);
     std::string& word = words.back();
+    for (const char* whole : {"--help", "--version"})
+      if (word.starts_with(std::string(whole) + "="))
+        fail(Fault::bad_config, "{}: takes no value", whole);
     if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
     word.pop_back();
     words.push_back("");

@@ -4,22 +4,32 @@
 
 #include <atomic>
 #include <csignal>
+#include <string_view>
 
 namespace hydrant {
 namespace {
 
-std::atomic<bool> asked_{false};
+std::atomic<bool> asked_{false}, tell_{true}, terminal_{false};
 std::atomic<int> listening_{0};
 // A signal handler may use nothing else.
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 extern "C" void on_signal(int) {
-  if (listening_.load() == 0 || asked_.exchange(true)) ::_exit(kInterrupted);
+  const bool again = asked_.exchange(true);
+  if (listening_.load() > 0 && !again) return;
+  if (!again && tell_.load()) {
+    const std::string_view line = "hydrant: interrupted\n", bar_gone = "\r\x1b[K";
+    if (terminal_.load()) (void)!::write(STDERR_FILENO, bar_gone.data(), bar_gone.size());
+    (void)!::write(STDERR_FILENO, line.data(), line.size());
+  }
+  ::_exit(kInterrupted);
 }
 
 }  // namespace
 
-void handle_signals() {
+void handle_signals(bool quiet) {
+  tell_ = !quiet;
+  terminal_ = ::isatty(STDERR_FILENO) == 1;
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);

@@ -6,9 +6,9 @@ namespace hydrant {
 inline constexpr int kInterrupted = 130;  // exit code
 
 // From here on SIGINT and SIGTERM set a flag while an Interruptible lives, and end the process with
-// exit code 130 otherwise; SIGPIPE is ignored, so that a closed output is a write error like
-// others.
-void handle_signals();
+// exit code 130 and, unless `quiet`, one line on standard error otherwise; SIGPIPE is ignored, so
+// that a closed output is a write error like others.
+void handle_signals(bool quiet = false);
 bool interrupted();
 
 struct Interrupted {};  // thrown by work that is left half done because of it

@@ -134,7 +134,10 @@ Key toggle(Member<bool> member) {
     member(c) = j.get<bool>();
   };
   key.write = [=](const RunConfig& c) -> Json { return value_of(member, c); };
-  key.from_flag = [](const std::vector<std::string>& t) { return Json(t.back() == "true"); };
+  key.from_flag = [](const std::vector<std::string>& t) {
+    const bool is_truth = t.back() == "true" || t.back() == "false";
+    return is_truth ? Json(t.back() == "true") : Json(t.back());
+  };
   return key;
 }
 

@@ -7,6 +7,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "runtime/apps/check_config.hpp"
 #include "runtime/apps/command.hpp"
@@ -59,25 +60,37 @@ std::string address_space_text() {
   return fmt::format(", which may map {} (ulimit -v)", bytes_text(limit.rlim_cur));
 }
 
+// The only thing that the system refuses with this code is a thread.
+bool is_lack_of_threads(const std::system_error& e) {
+  return e.code() == std::errc::resource_unavailable_try_again;
+}
+
+void be_quiet() {
+  log::set_level(log::Level::none);
+  handle_signals(/*quiet=*/true);
+}
+
 int run(int argc, char** argv) {
   const CommandLine line = parse_command_line(argc, argv);
   if (line.exit) return *line.exit;
-  if (line.config.quiet) log::set_level(log::Level::none);
+  if (line.config.quiet) be_quiet();
   check_config(line.config, line.sources, line.command);
   try {
     return run_command(line);
   } catch (const std::bad_alloc&) {
     fail(Fault::out_of_memory, "out of memory in {}{}: the system gave this process no more",
          name(line.command), address_space_text());
+  } catch (const std::system_error& e) {
+    if (!is_lack_of_threads(e)) throw;
+    fail(Fault::out_of_memory,
+         "a thread could not be started in {}: the system has no memory for its stack to give to "
+         "this process{}, or lets this user have no more threads (ulimit -u)",
+         name(line.command), address_space_text());
   }
 }
 
-// One line, whatever the message quotes.
 int report(std::string_view what, Fault fault) {
-  std::string line;
-  for (const char c : what)
-    line += c == '\n' ? "\\n" : static_cast<unsigned char>(c) < 32 ? "?" : std::string(1, c);
-  line = fmt::format("hydrant: error: {}\n", line);
+  const std::string line = fmt::format("hydrant: error: {}\n", log::one_line(what));
   std::fwrite(line.data(), 1, line.size(), stderr);  // where nobody listens, the exit code is left
   return exit_code(fault);
 }

@@ -1,9 +1,11 @@
 #include "runtime/apps/rows.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/chat.hpp"
+#include "runtime/apps/json_text.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/json.hpp"
 #include "runtime/base/log.hpp"
@@ -158,12 +160,17 @@ PromptMaker prompt_maker(const text::Tokenizer& tokenizer, const RunConfig& conf
 std::vector<int32_t> PromptMaker::from_text(std::string_view text) const {
   std::vector<int32_t> ids = tokenizer.encode(text, /*add_special=*/true);
   if (ids.empty())
-    fail(Fault::bad_input, "an empty prompt, and the model has no BOS to begin with");
+    fail(Fault::bad_input,
+         "an empty prompt, and the tokenizer adds no BOS to begin with: there are no tokens");
   return ids;
 }
 
 std::vector<int32_t> PromptMaker::from_messages(std::vector<text::Message> messages) const {
   if (!chat) fail(Fault::bad_input, "messages: need --chat");
+  for (size_t i = 0; i < messages.size(); i++)
+    if (const std::string& role = messages[i].role; !chat->has_role(role))
+      fail(Fault::bad_input, "messages[{}].role: '{}' is none of the chat template's{}", i, role,
+           suggestion(role, std::array{"system", "user", "assistant"}));
   if (!config.system.empty() && (messages.empty() || messages.front().role != "system"))
     messages.insert(messages.begin(), {"system", config.system});
   return tokenizer.encode(chat->render(messages), /*add_special=*/false);

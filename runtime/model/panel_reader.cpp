@@ -43,7 +43,12 @@ class Packing {
     threads = std::min(threads, int(std::min<size_t>(loads_.size(), 1024)));
     {
       std::vector<std::jthread> helpers;
-      for (int i = 1; i < threads; i++) helpers.emplace_back([this] { work({}); });
+      try {
+        for (int i = 1; i < threads; i++) helpers.emplace_back([this] { work({}); });
+      } catch (...) {
+        failed_ = true;  // those that have begun do not load a model in vain
+        throw;
+      }
       work(progress);
     }
     if (failure_) std::rethrow_exception(failure_);

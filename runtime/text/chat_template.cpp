@@ -79,6 +79,14 @@ ChatTemplate::ChatTemplate(ChatSource source)
       name_(recognise(source_)),
       parsed_(std::make_shared<const Parsed>(Parsed{jinja::parse(source_.text, source_.file)})) {}
 
+bool ChatTemplate::has_role(std::string_view role) const {
+  if (role == "system" || role == "user" || role == "assistant") return true;
+  const auto spells = [&](char quote) {
+    return source_.text.find(fmt::format("{0}{1}{0}", quote, role)) != std::string::npos;
+  };
+  return spells('\'') || spells('"');
+}
+
 std::string ChatTemplate::render(std::span<const Message> messages) const {
   Json list = Json::array();
   for (const Message& m : messages) list.push_back({{"role", m.role}, {"content", m.content}});

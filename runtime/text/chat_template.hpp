@@ -31,6 +31,8 @@ class ChatTemplate {
   // the special tokens itself: encode it with add_special = false. Throws bad_input where the
   // template refuses a conversation, bad_file where it needs what is not supported.
   std::string render(std::span<const Message> messages) const;
+  // system, user and assistant, and whichever others the template spells.
+  bool has_role(std::string_view role) const;
   std::string_view name() const { return name_; }  // "ChatML", ...
 
  private:

@@ -1,8 +1,5 @@
 // What is said when something is wrong, and with which exit code.
-#include <algorithm>
 #include <catch2/catch.hpp>
-#include <filesystem>
-#include <thread>
 
 #include "runtime/base/file.hpp"
 #include "test/apps/tiny_run.hpp"
@@ -21,6 +18,25 @@ TEST_CASE("help and version") {
     CHECK_THAT(help.out, Catch::Contains(std::string("Example:\n  ")) &&
                              Catch::Contains(std::string("hydrant ") + command));
   }
+}
+
+TEST_CASE("a switch takes true or false, help and version take nothing") {
+  const Tiny t;
+  const Words run{"generate", "--model", t.model.path(), "--prompt", "a", "--max-new-tokens", "2"};
+  for (const char* flag : {"--chat", "--no-chat", "--quiet", "--overlap", "--no-overlap"}) {
+    const std::string called = flag;
+    check_refused(hydrant_run(run + Words{called + "=maybe"}), 2,
+                  called + ": must be true or false, not \"maybe\"");
+    check_refused(hydrant_run(run + Words{called, called}), 2, called + ": given more than once");
+  }
+  const std::string chat = t.work.write("chat.json", R"({"chat": true})");
+  for (const char* flag : {"--no-chat", "--chat=false", "--no-chat=true"})
+    CHECK(hydrant_run(run + Words{"--config", chat, flag}).code == 0);
+  for (const char* flag : {"--chat", "--chat=true", "--no-chat=false"})
+    check_refused(hydrant_run(run + Words{flag}), 2, "--chat: the folder has no chat template");
+  for (const Words& words : {Words{"--help=3"}, Words{"--version=3"}, Words{"score", "--help=3"}})
+    check_refused(hydrant_run(words), 2,
+                  words.back().substr(0, words.back().find('=')) + ": takes no value");
 }
 
 TEST_CASE("a configuration is refused before the model is opened, flags win over it") {
@@ -108,27 +124,6 @@ TEST_CASE("a file never gets what was meant for a closed stream") {
   CHECK(json_lines(read_text(out)).size() == 1);
 }
 
-TEST_CASE("Ctrl-C ends a run and keeps what is finished") {
-  const Tiny t;
-  const std::string out = t.work.file("out.jsonl");
-  // Positions in the cache have no limit: the second row would run for hours.
-  Process process({{"generate", "--model", t.model.path(), "--prompts", "-", "--output", out,
-                    "--policy", "h2o", "--budget", "16", "--positions", "cache", "--ignore-eos"},
-                   "{\"id\": \"short\", \"prompt\": \"a\", \"max_new_tokens\": 3}\n"
-                   "{\"id\": \"long\", \"prompt\": \"b\", \"max_new_tokens\": 16000000}\n",
-                   Stdout::captured,
-                   {}});
-  while (!std::filesystem::exists(out) || std::filesystem::file_size(out) == 0)
-    std::this_thread::yield();
-  process.interrupt();
-  const Outcome o = process.wait();
-  CHECK(o.code == 130);
-  CHECK_THAT(o.err, Catch::Contains("interrupted; finished rows are kept, the same command with"));
-  const auto rows = json_lines(read_text(out));
-  REQUIRE(rows.size() == 1);
-  CHECK(rows[0]["id"] == "short");
-}
-
 TEST_CASE("damaged model files are refused by name") {
   const Tiny t;
   const std::vector<std::string> run{"generate", "--model", t.model.path(), "--prompt", "a"};
@@ -142,7 +137,7 @@ TEST_CASE("damaged model files are refused by name") {
   t.model.write("model.safetensors", weights);
   CHECK(hydrant_run(run).code == 0);
   t.model.write("tokenizer.json", "{");
-  check_refused(hydrant_run(run), 2, "tokenizer.json");
+  check_refused(hydrant_run(run), 2, "tokenizer.json: not valid JSON at column 2: ");
 }
 
 TEST_CASE("a bad line becomes an error line, the others run") {
@@ -195,6 +190,31 @@ TEST_CASE("a bad line becomes an error line, the others run") {
     CHECK_THAT(errors[i + 2], Catch::Contains(bad[i].second) && !Catch::StartsWith("line") &&
                                   !Catch::Contains("row"));
   }
+}
+
+TEST_CASE("a role that the chat template does not know is refused") {
+  const Tiny t;
+  const std::string each =
+      "{% for m in messages %}<|im_start|>{{ m['role'] }} {{ m['content'] }}{% endfor %}";
+  const auto line = [](const std::string& role) {
+    return Json{
+        {"messages", {{{"role", "user"}, {"content", "a"}}, {{"role", role}, {"content", "b"}}}}}
+        .dump();
+  };
+  const auto error = [&](const std::string& role) {
+    const Json row = t.generate(line(role), {"--chat"}).rows().at(0);
+    return row.contains("error") ? row["error"].get<std::string>() : "";
+  };
+  t.model.write("chat_template.jinja", each);
+  for (const char* role : {"user", "assistant", "system"}) CHECK(error(role) == "");
+  const std::string says = "is none of the chat template's";
+  CHECK(error("usr") == "messages[1].role: 'usr' " + says + " (did you mean 'user'?)");
+  CHECK(error("Assistant") ==
+        "messages[1].role: 'Assistant' " + says + " (did you mean 'assistant'?)");
+  CHECK_THAT(error("tool"), Catch::Contains("'tool' " + says));
+  CHECK_THAT(error(""), Catch::Contains("'' " + says));
+  t.model.write("chat_template.jinja", "{% if messages[0].role == 'tool' %}{% endif %}" + each);
+  CHECK(error("tool") == "");
 }
 
 TEST_CASE("what is wrong with a line is told once with its number, and quotes it as written") {
