@@ -10,6 +10,7 @@
 #include "runtime/apps/command.hpp"
 #include "runtime/apps/config_file.hpp"
 #include "runtime/apps/figures.hpp"
+#include "runtime/apps/idle_keys.hpp"
 #include "runtime/apps/interrupt.hpp"
 #include "runtime/apps/output.hpp"
 #include "runtime/apps/placement_keys.hpp"
@@ -59,6 +60,7 @@ class Sweep {
     if (is_synthetic()) config_.bench.agreement = false;  // of choices that mean nothing
     weights_ = plan_weights(model_, *device_, config_);
     for (const BenchCase& c : cases_) planned_.push_back(plan(c));
+    warn_of_idle_keys();
   }
 
   // What has been measured stays when it throws: an error, or Interrupted.
@@ -123,6 +125,19 @@ class Sweep {
             config_.memory.link,
             is_synthetic(),
             bandwidth_};
+  }
+
+  // Of those that could not be told before there was a plan.
+  void warn_of_idle_keys() const {
+    const bool listed = !config_.bench.placement.empty();
+    Still all;
+    for (const Planned& p : planned_) all &= still(p.config.placement, config_);
+    if (listed || config_.placement.automatic) warn_of_idle_weight_keys(sources_, all);
+    if (listed) warn_of_idle_cache_keys(sources_, all);
+    const auto least = std::min_element(config_.bench.batch.begin(), config_.bench.batch.end());
+    if (sources_.given("batch.groups") && config_.batch.groups > *least)
+      log::warning("{}: a batch of {} cannot be {} groups; it is {}", sources_.name("batch.groups"),
+                   *least, config_.batch.groups, *least);
   }
 
   Planned plan(const BenchCase& c) {
@@ -246,7 +261,7 @@ int run_bench(const RunConfig& config, const Sources& sources) {
   check_writable(config.bench.csv, sources.name("bench.csv"));
   if (!config.bench.profile.empty()) read_profile(config.bench.profile);  // a bad one: at once
   Sweep sweep(config, sources);
-  const TraceFile trace(config, sources);
+  const TraceFile trace(config);
   bool whole = true;
   std::exception_ptr failure;
   try {

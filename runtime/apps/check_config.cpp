@@ -1,9 +1,13 @@
 #include "runtime/apps/check_config.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
+#include "policies/registry.hpp"
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/check_output.hpp"
+#include "runtime/apps/idle_keys.hpp"
+#include "runtime/apps/output.hpp"
 #include "runtime/apps/run_plan.hpp"
 #include "runtime/backends/registry.hpp"
 #include "runtime/base/error.hpp"
@@ -74,12 +78,28 @@ void check_device(const RunConfig& config, const Sources& sources, Command comma
        sources.name("device"), known, config.device);
 }
 
+// The same for a path that the build has.
+void check_isa(const RunConfig& config, const Sources& sources, Command command) {
+  if (config.isa.empty()) return;
+  std::string usable;
+  for (const Backend& b : backends()) {
+    if (!b.paths || !b.usable() || (!config.device.empty() && config.device != b.name)) continue;
+    for (const InstructionPath& path : b.paths()) {
+      if (path.name == config.isa) return;
+      usable += fmt::format("{}{}", usable.empty() ? "" : ", ", path.name);
+    }
+  }
+  if (usable.empty()) return;  // a device that knows none
+  const std::string wrong = fmt::format("{}: this machine cannot use '{}', only {}",
+                                        sources.name("isa"), config.isa, usable);
+  if (command != Command::validate) fail(Fault::bad_config, "{}", wrong);
+  log::warning("{}", wrong);
+}
+
 void check_cache(const RunConfig& config, const Sources& sources) {
   cache_choice(config.cache, sources);  // throws where it is none
   warn_of_sizes_set_aside(config.cache, sources);
 }
-
-bool all_on_device(const Shares& shares) { return shares.device == 100; }
 
 // What holds for each placement. A configuration may be checked on another machine than the one
 // that is to run it.
@@ -106,24 +126,10 @@ void check_placement(const RunConfig& config, const Sources& sources, Command co
       p,
       sources.name(sources.given("placement.activations") ? "placement.activations" : "placement"),
       config, sources, command);
-  const auto unused = [&](std::initializer_list<const char*> paths, const char* why) {
-    std::string given;
-    for (const char* path : paths)
-      if (sources.given(path))
-        given += given.empty()            ? sources.name(path)
-                 : is_flag(sources, path) ? ", " + sources.name(path)
-                                          : fmt::format(", {}", path);
-    if (!given.empty()) log::warning("{}: no effect {}", given, why);
-  };
-  // What is found of itself may move weights, but nothing else.
-  const bool weights_stay = !p.automatic && all_on_device(p.weights);
-  if (weights_stay)
-    unused({"prefetch.weight_slots", "prefetch.disk_lanes"}, "with all weights on the device");
-  if (all_on_device(p.cache))
-    unused({"prefetch.cache_slots", "cache_compute"}, "with the cache on the device");
-  if (p.cache.disk == 0) unused({"memory.disk", "memory.folder"}, "without a cache on disk");
-  if (weights_stay && all_on_device(p.cache) && all_on_device(p.activations))
-    unused({"overlap", "memory.link"}, "with everything on the device");
+  if (command == Command::plan) return;  // it looks for places itself
+  const Still known = still(p, config);
+  warn_of_idle_weight_keys(sources, known);
+  warn_of_idle_cache_keys(sources, known);
 }
 
 void check_bench(const RunConfig& config, const Sources& sources) {
@@ -135,6 +141,15 @@ void check_bench(const RunConfig& config, const Sources& sources) {
     for (const char* path : paths)
       if (sources.given(path)) log::warning("{} has no effect {}", sources.name(path), why);
   };
+  const auto none = [&](const auto& uses) {
+    return std::none_of(config.bench.policy.begin(), config.bench.policy.end(), uses);
+  };
+  if (none([](const std::string& policy) { return policy != "full"; }))
+    unused({"bench.budget"}, "on the policy 'full'");
+  if (none([](const std::string& policy) {
+        return policy::regions(policy::policy_named(policy).value()).sinks;
+      }))
+    unused({"cache.sinks"}, "on policies without sinks");
   if (config.synthetic.shape.empty()) return unused({"synthetic_format", "seed"}, "on a model");
   unused({"bench.text"}, "on synthetic weights, which get random prompts");
   if (config.bench.agreement)
@@ -166,12 +181,14 @@ void check_whole_file(const RunConfig& config, const Sources& sources) {
   check_bench_output(config, sources);
   check_profile_output(config, sources);
   check_plan_output(config, sources);
+  check_trace_output(config, sources);
 }
 
 }  // namespace
 
 void check_config(const RunConfig& config, const Sources& sources, Command command) {
   check_device(config, sources, command);
+  check_isa(config, sources, command);
   check_placement(config, sources, command);
   if (command == Command::validate) return check_whole_file(config, sources);
   check_resume(config, sources, command);
@@ -191,8 +208,14 @@ void check_config(const RunConfig& config, const Sources& sources, Command comma
   if (command == Command::generate || command == Command::score || command == Command::tokenize)
     check_output(config, sources, command);
   if (command == Command::bench) check_bench_output(config, sources);
+  if (command == Command::generate || command == Command::score || command == Command::bench) {
+    check_trace_output(config, sources);
+    check_writable(config.trace, sources.name("trace"));
+  }
   if (command == Command::plan) {
     require(sources, "plan.profile", "--profile");
+    if (config.plan.policy == "full" && sources.given("plan.budget"))
+      log::warning("{} has no effect on the policy 'full'", sources.name("plan.budget"));
     check_plan_output(config, sources);
   }
 }

@@ -9,6 +9,7 @@
 #include "runtime/base/file.hpp"
 #include "runtime/base/json.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/trace.hpp"
 
 namespace hydrant {
 namespace {
@@ -133,6 +134,8 @@ bool holds_plan(const std::string& path) {
   });
 }
 
+bool holds_trace(const std::string& path) { return beginning(path).starts_with(trace::kBeginning); }
+
 bool holds_table(const std::string& path) { return beginning(path).starts_with(kCsvBeginning); }
 
 // Only a job of many lines can be gone on with.
@@ -178,6 +181,12 @@ void check_bench_output(const RunConfig& config, const Sources& sources) {
     refuse_input(*path, *key, config, sources);
   refuse_foreign(json, json_key, config, "a document of results", holds_document);
   refuse_foreign(csv, csv_key, config, "a table of results", holds_table);
+}
+
+void check_trace_output(const RunConfig& config, const Sources& sources) {
+  const std::string key = sources.name("trace");
+  refuse_input(config.trace, key, config, sources);
+  refuse_foreign(config.trace, key, config, "a trace", holds_trace);
 }
 
 void check_profile_output(const RunConfig& config, const Sources& sources) {

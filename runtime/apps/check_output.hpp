@@ -13,5 +13,6 @@ void check_output(const RunConfig& config, const Sources& sources, Command comma
 void check_bench_output(const RunConfig& config, const Sources& sources);
 void check_profile_output(const RunConfig& config, const Sources& sources);
 void check_plan_output(const RunConfig& config, const Sources& sources);
+void check_trace_output(const RunConfig& config, const Sources& sources);
 
 }  // namespace hydrant

@@ -147,7 +147,7 @@ std::vector<Key> make() {
       same_rows(named(text([](RunConfig& c) -> auto& { return c.memory.folder; }, "the path of a folder"),
             "memory.folder", "--memory-folder", "PATH", kPlanned, "where that is; default: /var/tmp")),
       same_rows(named(rate([](RunConfig& c) -> auto& { return c.memory.link; }),
-            "memory.link", "--memory-link", "RATE", Commands(generate, score, bench, Command::plan), "slow copies to the device down to this pace (3GB/s): on the CPU, a stand-in for its bus")),
+            "memory.link", "--memory-link", "RATE", kPlanned, "slow copies to the device down to this pace (3GB/s): on the CPU, a stand-in for its bus")),
       same_rows(files_only(Commands(bench), named(whole_placement(), "placement", "--placement", "HOW", kSized,
             "auto, or six percentages: device,host of weights, of cache and of activations (20,80,0,100,0,100); the rest is disk"))),
       same_rows(named(shares([](RunConfig& c) -> auto& { return c.placement.weights; }),

@@ -84,10 +84,13 @@ std::string cache_line(const RunConfig& config, std::span<const Request> request
   for (const policy::RowPlan& plan : row.plans) slots += plan.slots.capacity();
   slots /= int64_t(row.plans.size());  // layers may differ: their mean
   std::string line = fmt::format("cache {}: {} slots", config.cache.policy, count_text(slots));
-  if (config.cache.policy != "full")
-    line += fmt::format(", {:.1f} % of {} tokens, {:.1f} % of the prompt's {}",
-                        100.0 * double(slots) / double(length), count_text(length),
-                        100.0 * double(slots) / double(prompt), count_text(prompt));
+  if (config.cache.policy != "full") {
+    line += fmt::format(", {:.1f} % of {} tokens", 100.0 * double(slots) / double(length),
+                        count_text(length));
+    if (config.perplexity.empty())  // a window has no prompt, only tokens that are not judged
+      line += fmt::format(", {:.1f} % of the prompt's {}", 100.0 * double(slots) / double(prompt),
+                          count_text(prompt));
+  }
   return line + (requests.size() > 1 ? " (the longest row)" : "");
 }
 

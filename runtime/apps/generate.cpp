@@ -6,6 +6,7 @@
 #include "runtime/apps/command.hpp"
 #include "runtime/apps/config_file.hpp"
 #include "runtime/apps/figures.hpp"
+#include "runtime/apps/idle_keys.hpp"
 #include "runtime/apps/interrupt.hpp"
 #include "runtime/apps/json_text.hpp"
 #include "runtime/apps/output.hpp"
@@ -159,6 +160,7 @@ int run_generate(const RunConfig& config, const Sources& sources) {
   const auto device = open_device(config);
   const BatchShape shape = batch_shape(config.batch);
   const DType kv_dtype = cache_dtype(config);
+  warn_of_idle_groups(config, sources, job.requests.size());
   RunPlan plan = fitting_plan(config, sources, model, *device,
                               run_need(config, model, *device, shape, job.requests));
   const RunConfig effective = placed(config, plan);
@@ -167,7 +169,7 @@ int run_generate(const RunConfig& config, const Sources& sources) {
   Generator generator = loaded.generator(shape, kv_dtype);
   report_start(effective, model, loaded, *device, job);
 
-  const TraceFile trace(effective, sources);
+  const TraceFile trace(effective);
   TrafficMeter traffic(loaded);
   Listener listener;
   listener.on_token = [&](size_t row, const TokenChoice& t) { return writer.on_token(row, t); };

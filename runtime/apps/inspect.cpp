@@ -221,7 +221,8 @@ int run_inspect(const RunConfig& config, const Sources& sources) {
   Output("").write(config.inspect.json
                        ? doc.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n"
                        : text_of(doc, memory, config));
-  return 0;
+  // A shape runs nowhere: what it would take elsewhere is an answer, not a failure.
+  return memory.misfit.empty() || !model.has_weights() ? 0 : exit_code(Fault::out_of_memory);
 }
 
 }  // namespace hydrant

@@ -2,6 +2,7 @@
 
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/figures.hpp"
+#include "runtime/apps/idle_keys.hpp"
 #include "runtime/base/error.hpp"
 
 namespace hydrant {
@@ -44,6 +45,7 @@ MemoryPlan plan_memory(const RunConfig& config, const Sources& sources, const Mo
   const std::vector<Request> full(rows.size(), with_full_cache(rows.front()));
   plan.full_kv = run_need(config, model, device, shape, full).placed.all_kv();
   plan.run = plan_run(config, model, device, need);
+  warn_of_idle_keys_found(config, sources, plan.run.offload.shares);
   plan.misfit = misfit(plan.run, sources, model, device);
   return plan;
 }

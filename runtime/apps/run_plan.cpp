@@ -1,5 +1,6 @@
 #include "runtime/apps/run_plan.hpp"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "offload/weight_prefetcher.hpp"
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/figures.hpp"
+#include "runtime/apps/idle_keys.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/log.hpp"
 
@@ -150,10 +152,28 @@ std::string over_space(const RunPlan& plan, const Sources& sources) {
                      plan.caches.folder, bytes_text(space.available), plan.disk.text());
 }
 
-std::string over_available(const Tier& tier, size_t available, const char* whose, size_t in_files) {
+// What `ulimit -v` leaves; nothing when there is no such limit.
+std::optional<size_t> left_to_map() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  size_t mapped = 0;
+  std::ifstream("/proc/self/statm") >> mapped;
+  return minus(limit.rlim_cur, mapped * size_t(::sysconf(_SC_PAGESIZE)));
+}
+
+// Which limit it is that leaves no more to the system's part of a run.
+std::string system_text(size_t available) {
+  constexpr size_t kBetweenLooks = size_t{1} << 20;
+  const std::optional<size_t> left = left_to_map();
+  return left && *left <= available + kBetweenLooks
+             ? fmt::format("this process may map {} more (ulimit -v)", bytes_text(available))
+             : fmt::format("the system has {} of memory free", bytes_text(available));
+}
+
+std::string over_system(const Tier& tier, size_t available, size_t in_files) {
   if (tier.bytes() <= available) return "";
-  return fmt::format("{} has {} of memory free: this run needs {}{}", whose, bytes_text(available),
-                     tier.text(), least_text(tier, in_files));
+  return fmt::format("{}: this run needs {}{}", system_text(available), tier.text(),
+                     least_text(tier, in_files));
 }
 
 // Of the tiers, with all weights left in the files.
@@ -280,18 +300,23 @@ std::string misfit(const RunPlan& plan, const Sources& sources, const Model& mod
   if (why.empty()) why = over_space(plan, sources);
   if (!why.empty()) return why;
   if (!device.is_host()) {
-    why = over_available(plan.device, device.available(Memory::device), "the device", on_device);
-    if (!why.empty()) return why;
-    return over_available(plan.host, device.available(Memory::pinned), "the system", on_host);
+    const size_t left = device.available(Memory::device);
+    if (plan.device.bytes() > left)
+      return fmt::format("the device has {} of memory free: this run needs {}{}", bytes_text(left),
+                         plan.device.text(), least_text(plan.device, on_device));
+    return over_system(plan.host, device.available(Memory::pinned), on_host);
   }
   Tier both = plan.device;
   both.items.insert(both.items.end(), plan.host.items.begin(), plan.host.items.end());
-  return over_available(both, device.available(Memory::device), "the system", on_device + on_host);
+  return over_system(both, device.available(Memory::device), on_device + on_host);
 }
 
 RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
                      Device& device, const RunNeed& need) {
-  return fitting_plan(config, sources, model, device, need, plan_weights(model, device, config));
+  RunPlan plan =
+      fitting_plan(config, sources, model, device, need, plan_weights(model, device, config));
+  warn_of_idle_keys_found(config, sources, plan.offload.shares);
+  return plan;
 }
 
 RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,

@@ -6,6 +6,7 @@
 #include "runtime/apps/command.hpp"
 #include "runtime/apps/config_file.hpp"
 #include "runtime/apps/figures.hpp"
+#include "runtime/apps/idle_keys.hpp"
 #include "runtime/apps/interrupt.hpp"
 #include "runtime/apps/json_text.hpp"
 #include "runtime/apps/output.hpp"
@@ -50,15 +51,16 @@ class Scoring {
  public:
   Scoring(const RunConfig& config, const Sources& sources, const Model& model,
           const std::vector<Request>& requests)
-      : sources_(sources),
-        model_(model),
+      : model_(model),
         requests_(requests),
         shape_(batch_shape(config.batch)),
         kv_dtype_(cache_dtype(config)),
         device_(open_device(config)),
         plan_(fitting_plan(config, sources, model, *device_,
                            run_need(config, model, *device_, shape_, requests))),
-        config_(placed(config, plan_)) {}
+        config_(placed(config, plan_)) {
+    warn_of_idle_groups(config, sources, requests.size());
+  }
 
   const RunConfig& config() const { return config_; }
   // Once.
@@ -77,7 +79,7 @@ class Scoring {
       progress.show(double(++judged) / double(all), fmt::format("{} of {} tokens", judged, all));
       return true;
     };
-    const TraceFile trace(config_, sources_);
+    const TraceFile trace(config_);
     TrafficMeter traffic(loaded);
     JobEnd end = run_job(generator, requests_, std::move(listener));
     log::info("{}", figures_line(end.figures, int64_t(requests_.size()),
@@ -93,7 +95,6 @@ class Scoring {
   }
 
  private:
-  const Sources& sources_;
   const Model& model_;
   const std::vector<Request>& requests_;
   BatchShape shape_;

@@ -7,8 +7,7 @@ namespace hydrant {
 // Traces while it lives, if the configuration names a file.
 class TraceFile {
  public:
-  // Throws io when the file cannot be written.
-  TraceFile(const RunConfig& config, const Sources& sources);
+  explicit TraceFile(const RunConfig& config);
   void write() const;  // what has been traced so far
 
  private:

@@ -54,7 +54,7 @@ std::string chrome_json(size_t& dropped) {
   const std::lock_guard lock(r.mutex);
   dropped = r.dropped;
   std::map<std::string, int> lanes;
-  std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
+  std::string text = std::string(kBeginning) + "\"ms\", \"traceEvents\": [\n";
   const auto event = [&](const Json& json) {
     text += json.dump(-1, ' ', false, Json::error_handler_t::replace) + ",\n";
   };

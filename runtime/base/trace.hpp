@@ -24,6 +24,7 @@ void add(Span span);  // from any thread; drops what comes after the first kMost
 // `dropped` is how many there were beside them.
 std::string chrome_json(size_t& dropped);
 
+inline constexpr std::string_view kBeginning = "{\"displayTimeUnit\": ";
 inline constexpr size_t kMostSpans = 4'000'000;
 
 }  // namespace hydrant::trace

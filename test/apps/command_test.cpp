@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "runtime/backends/cpu/isa.hpp"
 #include "runtime/base/file.hpp"
 #include "test/apps/tiny_run.hpp"
 
@@ -185,6 +186,9 @@ TEST_CASE("perplexity judges every token of a text once") {
   one = run;
   one.insert(one.end(), {"--context", "65"});
   check_refused(hydrant_run(one), 2, "--context: must be 2 to 64");
+  // A window has no prompt that slots could be a share of.
+  CHECK_THAT(hydrant_run(run + Words{"--policy", "local", "--recent", "20"}).err,
+             Catch::Contains("20 slots, ") && !Catch::Contains("of the prompt"));
 }
 
 TEST_CASE("tokenize") {
@@ -214,6 +218,12 @@ TEST_CASE("inspect predicts, in JSON on request") {
   CHECK(doc["memory"]["full_kv_bytes"] == 3 * 2 * 2 * 48 * (2 * 8 * 2 + 8));
   CHECK_THAT(hydrant_run({"inspect", t.model.path()}).out, Catch::Contains("byte-level BPE"));
   check_refused(hydrant_run({"inspect", t.model.path(), "--length", "70"}), 2, "64");
+  CHECK(hydrant_run({"inspect", t.model.path(), "--placement", "0,100,100,0,100,0", "--memory-link",
+                     "3GB/s"})
+            .code == 0);
+  const Outcome tight = hydrant_run({"inspect", t.model.path(), "--memory-device", "1KiB"});
+  CHECK(tight.code == 3);
+  CHECK_THAT(tight.out, Catch::Contains("does not fit: --memory-device: 1.0 KiB are not enough"));
 }
 
 TEST_CASE("the instruction path can be lowered, and only to one that is there") {
@@ -226,6 +236,23 @@ TEST_CASE("the instruction path can be lowered, and only to one that is there") 
   check_refused(
       Process({{"inspect", t.model.path()}, "", Stdout::captured, {"HYDRANT_ISA=best"}}).wait(), 2,
       "HYDRANT_ISA: must be one of generic");
+  const std::vector<cpu::Isa>& usable = cpu::usable_isas();
+  for (const cpu::Isa isa : {cpu::Isa::avx2, cpu::Isa::avx512, cpu::Isa::amx}) {
+    if (std::find(usable.begin(), usable.end(), isa) != usable.end()) continue;
+    const std::string lacked(name(isa));
+    const std::string config = t.work.write("isa.json", Json{{"isa", lacked}}.dump());
+    const std::string says = ": this machine cannot use '" + lacked + "', only generic";
+    check_refused(hydrant_run({"inspect", t.model.path(), "--isa", lacked}), 2, "--isa" + says);
+    check_refused(hydrant_run({"inspect", t.model.path(), "--config", config}), 2,
+                  config + ": isa" + says);
+    check_refused(
+        Process({{"inspect", t.model.path()}, "", Stdout::captured, {"HYDRANT_ISA=" + lacked}})
+            .wait(),
+        2, "HYDRANT_ISA" + says);
+    const Outcome elsewhere = hydrant_run({"validate", config});
+    CHECK(elsewhere.code == 0);
+    CHECK_THAT(elsewhere.err, Catch::Contains("warning: " + config + ": isa" + says));
+  }
 }
 
 TEST_CASE("bench measures every combination and says what each lost") {

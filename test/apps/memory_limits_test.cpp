@@ -64,7 +64,20 @@ TEST_CASE("memory limits: what the system lacks is asked for in words, before we
   TemporaryFolder model;
   write_large_checkpoint(model, 32);
   check_refused(run(model, "1GiB", "1GiB", kMapped + 64 * kMiB, {"--placement-weights", "100"}), 3,
-                "the system has ");
+                "this process may map ");
   // auto takes what there is.
   CHECK(run(model, "1GiB", "1GiB", kMapped + kProcessRoom + 64 * kMiB).code == 0);
+}
+
+TEST_CASE("memory limits: a thread that cannot start is a lack of memory, whoever starts it") {
+  TemporaryFolder model;
+  write_large_checkpoint(model, 1);
+  // 256 stacks of 8 MiB, untouched, are 2 GiB of addresses: the pool of the device cannot start.
+  Start start;
+  start.arguments = {"generate", "--model", model.path(), "--prompt", "a", "--threads", "256"};
+  start.address_space = kMapped + 128 * kMiB;
+  const Outcome pool = Process(start).wait();
+  check_refused(pool, 3, "a thread could not be started in generate: ");
+  CHECK_THAT(pool.err, Catch::Contains("which may map 256.0 MiB (ulimit -v)") &&
+                           Catch::Contains("ulimit -u"));
 }

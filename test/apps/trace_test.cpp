@@ -44,6 +44,29 @@ uint64_t bytes_of(const std::vector<Span>& spans) {
 
 }  // namespace
 
+TEST_CASE("a trace goes where it can be written, and over nothing but a trace") {
+  const Tiny t;
+  const std::string text = t.work.write("text", "some words"),
+                    weights = t.model.file("model.safetensors");
+  const std::string pairs = t.work.write("pairs", R"({"context": "a", "continuation": "b"})");
+  const Words commands[] = {{"generate", "--prompt", "a"}, {"score", "--input", pairs}, {"bench"}};
+  for (const Words& command : commands) {
+    CAPTURE(command);
+    const auto refused = [&](const std::string& model, const std::string& trace, int code,
+                             const std::string& says) {
+      check_refused(hydrant_run(command + Words{"--model", model, "--trace", trace}), code, says);
+    };
+    // Before the model is looked for.
+    refused("/no/model", "/no/such/t.json", 4, "--trace: cannot write /no/such/t.json");
+    refused("/no/model", "/tmp", 4, "--trace: /tmp is a folder");
+    refused("/no/model", text, 2, "--trace: " + text + " is not replaced: it is not a trace");
+    refused(t.model.path(), weights, 2, "it lies in the model's folder");
+  }
+  const std::string file = t.work.file("t.json");
+  for (int again = 0; again < 2; again++)
+    CHECK(t.generate(R"({"prompt": "a"})", {"--trace", file}).code == 0);
+}
+
 TEST_CASE("a trace has every lane's work, with its bytes, in its steps") {
   const Tiny t;
   const std::string file = t.work.file("trace.json");

@@ -129,3 +129,81 @@ TEST_CASE("keys that a placement leaves idle are warned of in one line") {
   check_warned(hydrant_run({"tokenize", "--model", t.model.path(), "--input", "-"}),
                "standard input: no lines");
 }
+
+TEST_CASE("keys that a placement leaves idle once it is found are warned of by every command") {
+  const Tiny t;
+  const std::string pairs = t.work.write("pairs", R"({"context": "a", "continuation": "b"})");
+  const std::string config =
+      t.work.write("slots.json", R"({"prefetch": {"weight_slots": 4, "disk_lanes": 3}})");
+  for (const Words& command :
+       {Words{"generate", "--prompt", "a", "--max-new-tokens", "2"},
+        Words{"score", "--input", pairs}, Words{"inspect", "--length", "8"},
+        Words{"bench", "--prompt-len", "3", "--output-len", "4", "--repeats", "1"}})
+    for (const Words& placed :
+         {Words{}, Words{"--placement", "auto"}, Words{"--placement", "100,0,100,0,100,0"}}) {
+      const Words run = command + Words{"--model", t.model.path()} + placed;
+      CAPTURE(run);
+      check_warned(hydrant_run(run + Words{"--memory-link", "3GB/s"}),
+                   "--memory-link: no effect with everything on the device");
+      check_warned(hydrant_run(run + Words{"--no-overlap"}),
+                   "--overlap: no effect with everything on the device");
+      check_warned(hydrant_run(run + Words{"--disk-lanes", "9"}),
+                   "--disk-lanes: no effect with all weights on the device");
+      check_warned(hydrant_run(run + Words{"--config", config}),
+                   config + ": prefetch.weight_slots, prefetch.disk_lanes: no effect with all");
+    }
+  const Words bench{
+      "bench",     "--model", t.model.path(), "--prompt-len",     "3", "--output-len", "4",
+      "--repeats", "1",       "--placement",  "100,0,100,0,100,0"};
+  const Words idle{"--memory-link", "3GB/s"};
+  check_warned(hydrant_run(bench + Words{"--placement", "auto"} + idle),
+               "--memory-link: no effect");
+  // One that moves them is enough.
+  const Outcome moves = hydrant_run(bench + Words{"--placement", "0,0,100,0,100,0"} + idle);
+  CHECK(moves.code == 0);
+  CHECK_THAT(moves.err, !Catch::Contains("--memory-link: "));
+}
+
+TEST_CASE("groups that no row is left for are warned of") {
+  const Tiny t;
+  const std::string pairs = t.work.write("pairs", R"({"context": "a", "continuation": "b"})");
+  const Words groups{"--groups", "3"};
+  check_warned(hydrant_run(Words{"generate", "--model", t.model.path(), "--prompt", "a",
+                                 "--max-new-tokens", "2"} +
+                           groups),
+               "--groups: 1 of 3 groups are used: 1 row, ");
+  check_warned(hydrant_run(Words{"score", "--model", t.model.path(), "--input", pairs} + groups),
+               "--groups: 1 of 3 groups are used: 1 row, ");
+  const std::string three = "{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n{\"prompt\": \"c\"}\n";
+  check_warned(t.generate(three, groups + Words{"--rows-per-group", "2"}),
+               "--groups: 2 of 3 groups are used: 3 rows, 2 in a group");
+  CHECK(warnings(t.generate(three, groups + Words{"--rows-per-group", "1"})).empty());
+  const Words bench{"bench",
+                    "--model",
+                    t.model.path(),
+                    "--prompt-len",
+                    "3",
+                    "--output-len",
+                    "4",
+                    "--repeats",
+                    "1",
+                    "--groups",
+                    "3"};
+  check_warned(hydrant_run(bench + Words{"--batch", "4,2"}),
+               "--groups: a batch of 2 cannot be 3 groups; it is 2");
+  CHECK(warnings(hydrant_run(bench + Words{"--batch", "4,3"})).empty());
+}
+
+TEST_CASE("sizes that no policy of a bench has a use for are warned of") {
+  const Tiny t;
+  const auto bench = [&](const Words& more) {
+    return hydrant_run(Words{"bench", "--model", t.model.path(), "--prompt-len", "6",
+                             "--output-len", "4", "--repeats", "1"} +
+                       more);
+  };
+  check_warned(bench({"--policy", "full", "--budget", "80%"}),
+               "--budget has no effect on the policy 'full'");
+  check_warned(bench({"--policy", "full,local", "--budget", "80%", "--sinks", "4"}),
+               "--sinks has no effect on policies without sinks");
+  CHECK(warnings(bench({"--policy", "full,sinks", "--budget", "80%", "--sinks", "4"})).empty());
+}

@@ -71,8 +71,8 @@ Isa choose_isa(std::string_view wanted) {
     if (name(isa) == wanted) return isa;
     names.push_back(name(isa));
   }
-  fail(Fault::bad_config, "isa: '{}' is not one that this machine can use: {} (known: {})", wanted,
-       fmt::join(names, ", "), fmt::join(kNames, ", "));
+  fail(Fault::bad_config, "isa: this machine cannot use '{}', only {}", wanted,
+       fmt::join(names, ", "));
 }
 
 }  // namespace hydrant::cpu
