@@ -134,6 +134,8 @@ class Sweep {
     for (const Planned& p : planned_) all &= still(p.config.placement, config_);
     if (listed || config_.placement.automatic) warn_of_idle_weight_keys(sources_, all);
     if (listed) warn_of_idle_cache_keys(sources_, all);
+    if (listed || (config_.placement.automatic && is_synthetic()))
+      warn_of_idle_disk_keys(sources_, all);
     const auto least = std::min_element(config_.bench.batch.begin(), config_.bench.batch.end());
     if (sources_.given("batch.groups") && config_.batch.groups > *least)
       log::warning("{}: a batch of {} cannot be {} groups; it is {}", sources_.name("batch.groups"),

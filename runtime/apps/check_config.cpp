@@ -130,6 +130,7 @@ void check_placement(const RunConfig& config, const Sources& sources, Command co
   const Still known = still(p, config);
   warn_of_idle_weight_keys(sources, known);
   warn_of_idle_cache_keys(sources, known);
+  warn_of_idle_disk_keys(sources, known);
 }
 
 void check_bench(const RunConfig& config, const Sources& sources) {

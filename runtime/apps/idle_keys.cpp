@@ -51,6 +51,9 @@ void warn_of_idle_cache_keys(const Sources& sources, const Still& still) {
     unused(sources, {"prefetch.cache_slots", "cache_compute"}, "with the cache on the device");
   else if (still.cache)
     unused(sources, {"cache_compute"}, "with the cache on the device");
+}
+
+void warn_of_idle_disk_keys(const Sources& sources, const Still& still) {
   if (!still.written) unused(sources, {"memory.disk", "memory.folder"}, "without a cache on disk");
 }
 

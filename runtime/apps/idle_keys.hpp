@@ -16,6 +16,7 @@ Still still(const PlacementConfig& placement, const RunConfig& config);
 
 void warn_of_idle_weight_keys(const Sources& sources, const Still& still);
 void warn_of_idle_cache_keys(const Sources& sources, const Still& still);
+void warn_of_idle_disk_keys(const Sources& sources, const Still& still);
 // Once it is known where weights are for which no place was given.
 void warn_of_idle_keys_found(const RunConfig& config, const Sources& sources,
                              const Shares& weights);

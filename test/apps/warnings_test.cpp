@@ -164,6 +164,26 @@ TEST_CASE("keys that a placement leaves idle once it is found are warned of by e
   CHECK_THAT(moves.err, !Catch::Contains("--memory-link: "));
 }
 
+TEST_CASE("a folder for synthetic weights has a use only while some of them are there") {
+  const Tiny t;
+  const Words run{"bench",
+                  "--synthetic",
+                  t.model.file("config.json"),
+                  "--prompt-len",
+                  "3",
+                  "--output-len",
+                  "2",
+                  "--repeats",
+                  "1",
+                  "--memory-folder",
+                  "/var/tmp"};
+  for (const Words& placed : {Words{}, Words{"--placement", "100,0,100,0,100,0"}})
+    check_warned(hydrant_run(run + placed), "--memory-folder: no effect without a cache on disk");
+  const Outcome written = hydrant_run(run + Words{"--placement", "50,0,100,0,100,0"});
+  CHECK(written.code == 0);
+  CHECK_THAT(written.err, !Catch::Contains("--memory-folder: no effect"));
+}
+
 TEST_CASE("groups that no row is left for are warned of") {
   const Tiny t;
   const std::string pairs = t.work.write("pairs", R"({"context": "a", "continuation": "b"})");
