@@ -24,7 +24,7 @@ TEST_CASE("amx is not chosen unless it is named") {
   CHECK(!is_automatic(Isa::amx));
 }
 
-TEST_CASE("a path that is unknown or that this machine lacks is refused, naming what there is") {
+TEST_CASE("a path that is unknown or that this machine lacks is refused, naming what it has") {
   std::vector<std::string> refused{"avx9"};
   for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx})
     if (std::count(usable_isas().begin(), usable_isas().end(), isa) == 0)
@@ -34,7 +34,8 @@ TEST_CASE("a path that is unknown or that this machine lacks is refused, naming 
       FAIL("accepted");
     } catch (const Error& error) {
       CHECK(error.fault() == Fault::bad_config);
-      CHECK_THAT(error.what(), Catch::Contains("'" + path + "'") && Catch::Contains("generic") &&
-                                   Catch::Contains("avx512-bf16") && Catch::Contains("amx"));
+      CHECK_THAT(error.what(), Catch::Contains("'" + path + "'"));
+      for (const Isa isa : usable_isas())
+        CHECK_THAT(error.what(), Catch::Contains(std::string(name(isa))));
     }
 }
