@@ -38,7 +38,7 @@ void RecordingStream::copy(void* to, const void* from, size_t bytes) {
   begin("copy");
   reads(from, bytes);
   writes(to, bytes);
-  std::memmove(to, from, bytes);
+  if (bytes > 0) std::memmove(to, from, bytes);  // nothing may be at no place
 }
 
 void RecordingStream::fill(void* to, size_t bytes, std::function<void()> work) {
