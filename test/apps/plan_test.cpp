@@ -174,12 +174,10 @@ TEST_CASE("a smaller cache lets the planner choose a batch several times larger"
   CHECK(batch_of(evicting) >= 3 * full);
   CHECK(!evicting.contains("model"));  // a shape
   CHECK(hydrant_run({"validate", p.config}).code == 0);
-  const auto batch = [&](const std::string& budget) {
-    return batch_of(
-        p.planned(shape, kTight + kHalves + Words{"--policy", "h2o", "--budget", budget}));
-  };
-  CHECK(batch("10%") >= batch_of(evicting));
-  CHECK(batch_of(evicting) >= batch("60%"));
+  // Not more than with 20 %: the fastest plan for a still smaller cache may have fewer rows.
+  const Json smaller =
+      p.planned(shape, kTight + kHalves + Words{"--policy", "h2o", "--budget", "10%"});
+  CHECK(batch_of(smaller) >= 3 * full);
 }
 
 TEST_CASE("less memory on the device is never predicted to be faster") {
