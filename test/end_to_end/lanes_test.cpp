@@ -4,6 +4,7 @@
 
 #include "runtime/engine/generation_loop.hpp"
 #include "runtime/engine/resident_feed.hpp"
+#include "test/end_to_end/check_edges.hpp"
 #include "test/end_to_end/lane_feeds.hpp"
 #include "test/end_to_end/recording_device.hpp"
 #include "test/end_to_end/run_job.hpp"
@@ -95,16 +96,6 @@ TEST_CASE("edges between lanes are enough, and each of them is needed", "[lanes]
   const auto run = [&](RecordingDevice& device) {
     run_on_lanes(device, model, rows, shape, {0, 1, 2, 3}, /*threads=*/false, /*slots=*/2);
   };
-  RecordingDevice whole;
-  run(whole);
-  CHECK(whole.races() == std::vector<std::string>{});
   // Ready and free of two weight slots and of two cache slots, computed, stored.
-  CHECK(whole.edges().size() == 10);
-  for (const RecordingDevice::Edge& edge : whole.edges()) {
-    RecordingDevice without;
-    without.ignore(edge);
-    run(without);
-    CAPTURE(edge.first, edge.second);
-    CHECK(!without.races().empty());
-  }
+  check_edges(10, run);
 }

@@ -1,8 +1,8 @@
 // The events that order the lanes of offloaded caches are enough, and each of them is needed.
 #include <catch2/catch.hpp>
 
+#include "test/end_to_end/check_edges.hpp"
 #include "test/offload/cache_job.hpp"
-#include "test/offload/check_edges.hpp"
 
 using namespace hydrant;
 using namespace hydrant::test;

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "offload/weight_prefetcher.hpp"
-#include "test/offload/check_edges.hpp"
+#include "test/end_to_end/check_edges.hpp"
 #include "test/offload/file_model.hpp"
 
 using namespace hydrant;

@@ -3,7 +3,7 @@
 
 #include "offload/hidden_offload.hpp"
 #include "runtime/backends/registry.hpp"
-#include "test/offload/check_edges.hpp"
+#include "test/end_to_end/check_edges.hpp"
 #include "test/offload/lane_device.hpp"
 #include "test/support/random.hpp"
 #include "test/support/refusal.hpp"
