@@ -33,7 +33,7 @@ ALLOWED = {
 }
 ONLY_IN = [  # pattern of an include, who may have it
     (re.compile(r"^boost/"), re.compile(r"^(runtime/serve/server\.|offload/disk_|test/)")),
-    (re.compile(r"^(cuda|cublas|cooperative_groups)"), re.compile(r"^runtime/backends/cuda/")),
+    (re.compile(r"^(cuda|cublas|emu/|cooperative_groups)"), re.compile(r"^(runtime/backends|test)/cuda/")),
     (re.compile(r"^catch2/"), re.compile(r"^test/")),
     (re.compile(r"^(nlohmann/json\.hpp|runtime/base/json\.hpp)$"), re.compile(r"\.cpp$|^runtime/base/json\.hpp$|^test/")),
 ]

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-mapfile -t files < <(find policies runtime offload models test -type f \( -name '*.hpp' -o -name '*.cpp' -o -name '*.inl' \) 2>/dev/null)
+mapfile -t files < <(find policies runtime offload models test -type f \( -name '*.hpp' -o -name '*.cpp' -o -name '*.inl' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null)
 if [[ "${1:-}" == "--check" ]]; then
   clang-format-14 --dry-run --Werror "${files[@]}"
 else

@@ -1,0 +1,45 @@
+// Sums and the like over the lanes of a warp and the warps of a block.
+#pragma once
+#include "runtime/backends/cuda/portable.cuh"
+
+namespace hydrant::cuda {
+
+inline constexpr unsigned kFullWarp = 0xffffffffu;
+inline constexpr int kWarp = 32;
+
+// join(a, b) of all lanes, in every lane. Which of the two is whose must not matter: then all lanes
+// have the same bits.
+template <class T, class Join>
+__device__ T warp_join(T value, const Join& join) {
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2)
+    value = join(value, __shfl_xor_sync(kFullWarp, value, lanes));
+  return value;
+}
+
+// The same over a block of kThreads, a multiple of 32; a barrier at its beginning and one within.
+template <int kThreads, class T, class Join>
+__device__ T block_join(T value, const Join& join) {
+  static_assert(kThreads % kWarp == 0 && kThreads / kWarp <= kWarp);
+  SHARED(T, parts, [kThreads / kWarp]);
+  const int thread = int(threadIdx.x);
+  value = warp_join(value, join);
+  __syncthreads();  // a block may join several times
+  if (thread % kWarp == 0) parts[thread / kWarp] = value;
+  __syncthreads();
+  T all = parts[0];
+  for (int warp = 1; warp < kThreads / kWarp; warp++) all = join(all, parts[warp]);
+  return all;
+}
+
+struct Add {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+// A NaN loses against a number.
+struct Most {
+  __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+
+}  // namespace hydrant::cuda

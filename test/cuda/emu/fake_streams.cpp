@@ -1,0 +1,224 @@
+#include "test/cuda/emu/fake_streams.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "test/cuda/emu/block.hpp"
+#include "test/cuda/emu/fake_runtime.hpp"
+#include "test/cuda/emu/sanitizers.hpp"
+#include "test/cuda/emu/settings.hpp"
+
+namespace emu {
+namespace {
+
+thread_local bool inside_operation = false;
+
+void acquire(void* tag) {
+  if (__tsan_acquire) __tsan_acquire(tag);
+}
+void release(void* tag) {
+  if (__tsan_release) __tsan_release(tag);
+}
+
+}  // namespace
+
+FakeRuntime::FakeRuntime() : random_(settings().seed) {}
+
+FakeRuntime& FakeRuntime::get() {
+  static auto* const runtime = new FakeRuntime;  // lives as long as buffers that are freed at exit
+  return *runtime;
+}
+
+void FakeRuntime::check(cudaStream_t stream) {
+  if (inside_operation) die("a CUDA call from inside an operation of a stream");
+  if (!stream) die("the default stream is used: pass an explicit one");
+  const std::lock_guard lock(mutex);
+  if (std::find(streams_.begin(), streams_.end(), stream) == streams_.end())
+    die("an unknown or destroyed stream, %p", static_cast<void*>(stream));
+}
+
+bool FakeRuntime::can_start(const CUstream_st& stream) const {
+  if (stream.operations.empty()) return false;
+  const auto& wait = stream.operations.front().wait;
+  return !wait || wait->done;
+}
+
+void FakeRuntime::execute(CUstream_st& stream, Operation& operation) {
+  acquire(operation.tag.get());
+  if (operation.wait) acquire(&operation.wait->tag);
+  inside_operation = true;
+  if (operation.work) operation.work();
+  inside_operation = false;
+  if (operation.record) release(&operation.record->tag);
+  release(&stream.done_tag);
+}
+
+void FakeRuntime::serve(CUstream_st& stream) {
+  std::mt19937 random(stream.priority);
+  for (;;) {
+    Operation operation;
+    {
+      const Hidden hidden;
+      std::unique_lock lock(mutex);
+      changed_.wait(
+          lock, [&] { return can_start(stream) || (stream.ends && stream.operations.empty()); });
+      if (stream.operations.empty()) return;
+      operation = std::move(stream.operations.front());
+      stream.operations.pop_front();
+      stream.busy = true;
+    }
+    if (settings().jitter > 0)
+      std::this_thread::sleep_for(
+          std::chrono::microseconds(random() % uint32_t(settings().jitter)));
+    execute(stream, operation);
+    const Hidden hidden;
+    const std::lock_guard lock(mutex);
+    if (operation.record) operation.record->done = true;
+    stream.busy = false;
+    operation = {};
+    changed_.notify_all();
+  }
+}
+
+bool FakeRuntime::step() {
+  std::vector<CUstream_st*> able;
+  for (CUstream_st* s : streams_)
+    if (can_start(*s)) able.push_back(s);
+  if (able.empty()) return false;
+  if (random_() % 16 == 0)  // not at every step: streams must also overtake others by far
+    for (CUstream_st* s : streams_) s->priority = uint32_t(random_());
+  CUstream_st& stream = **std::max_element(
+      able.begin(), able.end(), [](auto* a, auto* b) { return a->priority < b->priority; });
+  Operation operation = std::move(stream.operations.front());
+  stream.operations.pop_front();
+  memory.open();
+  execute(stream, operation);
+  memory.close();
+  if (operation.record) operation.record->done = true;
+  return true;
+}
+
+void FakeRuntime::wait_until(const std::function<bool()>& holds) {
+  if (settings().deterministic) {
+    while (!holds())
+      if (!step()) die("deadlock: the host waits for what nothing will complete");
+    return;
+  }
+  const Hidden hidden;
+  std::unique_lock lock(mutex);
+  changed_.wait(lock, holds);
+}
+
+// What is told to ThreadSanitizer must not be told while it is asked to ignore it.
+void FakeRuntime::push(cudaStream_t stream, Operation operation) {
+  {
+    const Hidden hidden;
+    check(stream);
+    operation.tag = std::make_shared<char>();
+  }
+  release(operation.tag.get());
+  {
+    const Hidden hidden;
+    const std::lock_guard lock(mutex);
+    stream->operations.push_back(std::move(operation));
+    changed_.notify_all();
+  }
+  // Sometimes streams run ahead; mostly they lag behind the host.
+  if (settings().deterministic && random_() % 4 == 0)
+    for (uint32_t steps = uint32_t(random_() % 8); steps > 0 && step(); steps--) {
+    }
+}
+
+cudaStream_t FakeRuntime::make_stream() {
+  const Hidden hidden;
+  auto* const stream = new CUstream_st;
+  {
+    const std::lock_guard lock(mutex);
+    stream->priority = uint32_t(random_());
+    streams_.push_back(stream);
+  }
+  if (!settings().deterministic) stream->thread = std::thread([this, stream] { serve(*stream); });
+  return stream;
+}
+
+void FakeRuntime::destroy(cudaStream_t stream) {
+  synchronize(stream);
+  const Hidden hidden;
+  {
+    const std::lock_guard lock(mutex);
+    stream->ends = true;
+    streams_.erase(std::find(streams_.begin(), streams_.end(), stream));
+    changed_.notify_all();
+  }
+  if (stream->thread.joinable()) stream->thread.join();
+  delete stream;
+}
+
+void FakeRuntime::synchronize(cudaStream_t stream) {
+  {
+    const Hidden hidden;
+    check(stream);
+  }
+  wait_until([stream] { return stream->operations.empty() && !stream->busy; });
+  acquire(&stream->done_tag);
+}
+
+void FakeRuntime::synchronize_all() {
+  std::vector<CUstream_st*> all;
+  {
+    const Hidden hidden;
+    const std::lock_guard lock(mutex);
+    all = streams_;
+  }
+  for (CUstream_st* stream : all) synchronize(stream);
+}
+
+void FakeRuntime::record(cudaEvent_t event, cudaStream_t stream) {
+  Operation operation;
+  {
+    const Hidden hidden;
+    event->record = operation.record = std::make_shared<Record>();
+  }
+  push(stream, std::move(operation));
+}
+
+void FakeRuntime::wait(cudaStream_t stream, cudaEvent_t event) {
+  Operation operation;
+  {
+    const Hidden hidden;
+    operation.wait = event->record;
+  }
+  if (operation.wait) push(stream, std::move(operation));  // else never recorded: nothing
+}
+
+cudaError_t FakeRuntime::copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  bool to_device, from_device, to_pinned, from_pinned;
+  {
+    const Hidden hidden;
+    const std::lock_guard lock(mutex);
+    to_device = memory.on_device(to, bytes), from_device = memory.on_device(from, bytes);
+    to_pinned = memory.pinned(to, bytes), from_pinned = memory.pinned(from, bytes);
+    // A range that begins in a block must end in it.
+    if ((!to_device && memory.on_device(to, 1)) || (!from_device && memory.on_device(from, 1)) ||
+        (!to_pinned && memory.pinned(to, 1)) || (!from_pinned && memory.pinned(from, 1)))
+      die("a copy of %zu bytes, %p to %p, leaves its block", bytes, from, to);
+  }
+  if (kind != cudaMemcpyDefault) die("copies name no direction here: cudaMemcpyDefault");
+  if (!from_device && !from_pinned) {  // pageable: staged by the call
+    const auto* begin = static_cast<const char*>(from);
+    auto staged = std::make_shared<std::vector<char>>(begin, begin + bytes);
+    push(stream, {[=] { std::memcpy(to, staged->data(), bytes); }, nullptr, nullptr, nullptr});
+  } else {
+    push(stream, {[=] { std::memcpy(to, from, bytes); }, nullptr, nullptr, nullptr});
+  }
+  if (!to_device && !to_pinned) synchronize(stream);  // pageable: the call waits
+  return cudaSuccess;
+}
+
+void enqueue(cudaStream_t stream, std::function<void()> work) {
+  FakeRuntime::get().push(stream, {std::move(work), nullptr, nullptr, nullptr});
+}
+
+}  // namespace emu

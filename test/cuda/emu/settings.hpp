@@ -1,0 +1,32 @@
+// How the emulator behaves, from the environment, so that one binary runs in every order.
+//
+//   EMU_ORDER    forward, reverse or random: of threads, warps and blocks
+//   EMU_SEED     of everything random
+//   EMU_RACE     1: every CUDA thread is one of ThreadSanitizer's, for finding races in kernels
+//   EMU_SCHED    threads: a stream is a thread. det: no threads, a seeded choice of who goes next,
+//   and
+//                device memory that the host cannot touch
+//   EMU_JITTER   up to so many microseconds before an operation of a stream
+//   EMU_MEM_MB   of device memory
+//   EMU_PIN_MB   that can be pinned
+//   EMU_DEVICES  how many; 0: as on a machine without a driver
+//   EMU_DRIVER   of which CUDA version the driver is, 13000 by default
+//   EMU_SM       compute capability, 80 by default
+#pragma once
+#include <cstdint>
+
+namespace emu {
+
+enum class Order : uint8_t { forward, reverse, random };
+
+struct Settings {
+  Order order = Order::forward;
+  uint32_t seed = 1;
+  bool race = false, deterministic = false;
+  int jitter = 0, devices = 1, driver = 13000, capability = 80;
+  uint64_t device_bytes = 0, pinned_bytes = 0;
+};
+
+const Settings& settings();
+
+}  // namespace emu
