@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/backends/cpu/host_memory.hpp"
+#include "runtime/device/host_memory.hpp"
 #include "runtime/backends/cpu/kernels/intrinsics.hpp"
 #include "runtime/backends/cpu/kernels/linear.hpp"
 #include "runtime/base/aligned.hpp"

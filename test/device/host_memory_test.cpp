@@ -1,4 +1,4 @@
-#include "runtime/backends/cpu/host_memory.hpp"
+#include "runtime/device/host_memory.hpp"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -12,8 +12,6 @@
 #include "runtime/base/error.hpp"
 
 using namespace hydrant;
-using cpu::available_memory;
-using cpu::HostMemory;
 
 namespace {
 

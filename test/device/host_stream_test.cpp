@@ -23,7 +23,7 @@ void fail_with(HostStream& stream, const char* what) {
 }
 // A latch that the test opens when it likes.
 struct Gate {
-  cpu::Latch latch;
+  Latch latch;
   void open() { latch.open(nullptr); }
   void hold(HostStream& stream) {
     enqueue(stream, [this] { latch.wait(); });

@@ -1,10 +1,10 @@
 // The processor and its memory as a device.
 #pragma once
 #include "runtime/backends/cpu/cpu_ops.hpp"
-#include "runtime/backends/cpu/host_memory.hpp"
 #include "runtime/backends/cpu/isa.hpp"
 #include "runtime/backends/cpu/thread_pool.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/device/host_memory.hpp"
 
 namespace hydrant::cpu {
 

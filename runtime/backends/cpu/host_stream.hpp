@@ -1,85 +1,32 @@
 // Streams of the CPU: a thread with a queue, or the caller itself.
 #pragma once
-#include <condition_variable>
-#include <deque>
-#include <exception>
-#include <functional>
-#include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 
-#include "runtime/device/stream.hpp"
+#include "runtime/device/work_queue.hpp"
 
 namespace hydrant::cpu {
 
-// Opens once, with the failure of the stream that opened it (null: none).
-class Latch {
- public:
-  void open(std::exception_ptr failure);
-  std::exception_ptr wait() const;  // blocks until it is open
+using HostEvent = QueueEvent;
 
- private:
-  mutable std::mutex mutex_;
-  mutable std::condition_variable opened_;
-  bool open_ = false;
-  std::exception_ptr failure_;
-};
-
-// Holds the latch of the latest record; null when there is nothing to wait for.
-class HostEvent final : public Event {
- public:
-  void set(std::shared_ptr<Latch> latch);
-  std::shared_ptr<Latch> latch() const;
-
- private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<Latch> latch_;
-};
-
-// With a thread of its own, calls only enqueue, and the destructor lets the queue run empty.
-// Inline, work is done when its call returns: nothing is allocated or copied, and wait() blocks the
-// caller.
 class HostStream final : public Stream {
  public:
-  HostStream(std::string_view lane, bool inline_work);
-  ~HostStream() override;
+  HostStream(std::string_view lane, bool inline_work) : lane_(lane), queue_(inline_work) {}
 
   // Does work(args); a thread does it with its own copy of both.
   template <class Args, class Work>
   void enqueue(const Args& args, const Work& work) {
-    if (inline_)
-      attempt(args, work);
-    else
-      push([this, args, work] { attempt(args, work); });
+    queue_.enqueue(args, work);
   }
   std::string_view lane() const override { return lane_; }
   void copy(void* to, const void* from, size_t bytes) override;
   void fill(void* to, size_t bytes, std::function<void()> work) override;
-  void record(Event& event) override;
-  void wait(const Event& event) override;
-  void synchronize() override;
+  void record(Event& event) override { queue_.record(static_cast<HostEvent&>(event)); }
+  void wait(const Event& event) override { queue_.wait(static_cast<const HostEvent&>(event)); }
+  void synchronize() override { queue_.synchronize(); }
 
  private:
-  template <class Args, class Work>
-  void attempt(const Args& args, const Work& work) {
-    if (failure_) return;
-    try {
-      work(args);
-    } catch (...) {
-      failure_ = std::current_exception();
-    }
-  }
-  void push(std::function<void()> task);
-  void serve();
-
   const std::string lane_;
-  const bool inline_;
-  std::exception_ptr failure_;  // only touched by the thread that does the work
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> tasks_;  // null: the end
-  std::thread thread_;
+  WorkQueue queue_;
 };
 
 }  // namespace hydrant::cpu

@@ -1,5 +1,7 @@
 // Sums and the like over the lanes of a warp and the warps of a block.
 #pragma once
+#include <cstring>
+
 #include "runtime/backends/cuda/portable.cuh"
 
 namespace hydrant::cuda {
@@ -7,12 +9,23 @@ namespace hydrant::cuda {
 inline constexpr unsigned kFullWarp = 0xffffffffu;
 inline constexpr int kWarp = 32;
 
+// The value of the lane whose number differs in the bits `lanes`; of any type made of 32-bit words.
+template <class T>
+__device__ T exchange(T value, int lanes) {
+  static_assert(sizeof(T) % sizeof(int) == 0);
+  constexpr int kWords = int(sizeof(T) / sizeof(int));
+  int words[kWords];
+  memcpy(words, &value, sizeof value);
+  for (int& word : words) word = __shfl_xor_sync(kFullWarp, word, lanes);
+  memcpy(&value, words, sizeof value);
+  return value;
+}
+
 // join(a, b) of all lanes, in every lane. Which of the two is whose must not matter: then all lanes
 // have the same bits.
 template <class T, class Join>
 __device__ T warp_join(T value, const Join& join) {
-  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2)
-    value = join(value, __shfl_xor_sync(kFullWarp, value, lanes));
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) value = join(value, exchange(value, lanes));
   return value;
 }
 

@@ -1,11 +1,15 @@
 // The language of kernels for a plain C++ compiler: what nvcc knows by itself, on top of CUDA's own
 // headers, so that types and signatures are the real ones. Stands in for nvcc in portable.cuh.
 #pragma once
+// CUDA's headers keep these as they find them, or have set them before.
+#undef __global__
+#undef __device__
+#undef __host__
+#undef __launch_bounds__
 #define __global__
 #define __device__
 #define __host__
 #define __launch_bounds__(...)
-#define __grid_constant__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-#include "runtime/backends/cpu/host_memory.hpp"
+#include "runtime/device/host_memory.hpp"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 
-namespace hydrant::cpu {
+namespace hydrant {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
@@ -133,4 +133,4 @@ Buffer HostMemory::allocate(Memory memory, size_t bytes, std::string_view what) 
           }};
 }
 
-}  // namespace hydrant::cpu
+}  // namespace hydrant

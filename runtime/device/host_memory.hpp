@@ -1,4 +1,4 @@
-// Memory of the CPU backend, refused in words instead of by the kernel's OOM killer.
+// Memory of the host, refused in words instead of by the kernel's OOM killer.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 #include "runtime/device/buffer.hpp"
 
-namespace hydrant::cpu {
+namespace hydrant {
 
 // Bytes this process can still use: what the system has free or can free at once, cut by the limits
 // of its memory cgroups. `root` stands before /proc and /sys.
@@ -27,4 +27,4 @@ class HostMemory {
   std::shared_ptr<std::atomic<size_t>> promised_ = std::make_shared<std::atomic<size_t>>(0);
 };
 
-}  // namespace hydrant::cpu
+}  // namespace hydrant

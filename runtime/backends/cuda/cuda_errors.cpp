@@ -1,0 +1,50 @@
+#include "runtime/backends/cuda/cuda_errors.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include "runtime/base/error.hpp"
+
+namespace hydrant::cuda {
+namespace {
+
+// 13000 -> "13.0"
+std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
+
+}  // namespace
+
+void check(cudaError_t error, std::string_view what) {
+  if (error == cudaSuccess) return;
+  if (error == cudaErrorMemoryAllocation)
+    fail(Fault::out_of_memory, "cuda: {}: the device has no memory left", what);
+  fail(Fault::io, "cuda: {}: {} ({}); the cause may be work that was enqueued before", what,
+       cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+int capability(int device) {
+  int major = 0, minor = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+        "the device's capability");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
+        "the device's capability");
+  return major * 10 + minor;
+}
+
+std::string trouble() {
+  int driver = 0, count = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+    return "no NVIDIA driver is installed";
+  if (driver / 1000 < CUDART_VERSION / 1000)
+    return fmt::format("the NVIDIA driver is for CUDA {}, this program needs one for {} or later",
+                       version(driver), version(CUDART_VERSION / 1000 * 1000));
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+    cudaGetLastError();  // it would be the next call's, too
+    return fmt::format("the NVIDIA driver does not answer: {}", cudaGetErrorString(error));
+  }
+  for (int device = 0; device < count; device++)
+    if (capability(device) >= kLeastCapability) return "";
+  return count == 0 ? "no NVIDIA device"
+                    : fmt::format("no NVIDIA device of compute capability {}.{} or later",
+                                  kLeastCapability / 10, kLeastCapability % 10);
+}
+
+}  // namespace hydrant::cuda

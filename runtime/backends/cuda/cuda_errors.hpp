@@ -1,0 +1,22 @@
+// What the CUDA runtime and cuBLAS return, as the project's errors.
+#pragma once
+#include <driver_types.h>
+
+#include <string>
+#include <string_view>
+
+namespace hydrant::cuda {
+
+// Throws io, or out_of_memory, unless all went well. `what` names the call or operation. CUDA tells
+// of a kernel's fault at some later call: the message says so.
+void check(cudaError_t error, std::string_view what);
+
+// "" when a device can be used; else one line that says why not: no driver, an old one and the
+// version that is needed, no device, or none that is new enough.
+std::string trouble();
+
+// The architectures that kernels are compiled for begin here: 7.5, T4.
+inline constexpr int kLeastCapability = 75;
+int capability(int device);  // 80 for 8.0; throws io
+
+}  // namespace hydrant::cuda

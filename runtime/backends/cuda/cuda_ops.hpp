@@ -1,0 +1,35 @@
+// The operations on the device: checked, then issued as kernels and cuBLAS products.
+#pragma once
+#include "runtime/device/ops.hpp"
+
+namespace hydrant::cuda {
+
+class CudaStream;
+
+// Expects streams made by CudaDevice.
+class CudaOps final : public Ops {
+ public:
+  size_t scratch_bytes(const WorkSize& work) const override;
+  size_t panel_bytes(DType format, int64_t k) const override;
+  void pack_panel(DType format, int64_t k, std::span<const std::byte* const> rows,
+                  std::byte* panel) const override;
+  size_t kv_run_bytes(DType dtype, int32_t head_dim) const override;
+
+  void embed(Stream& stream, const EmbedArgs& args) override;
+  void rotary_table(Stream& stream, const RotaryTableArgs& args) override;
+  void normalize(Stream& stream, const NormalizeArgs& args) override;
+  void linear(Stream& stream, const LinearArgs& args) override;
+  void gate(Stream& stream, const GateArgs& args) override;
+  void gather(Stream& stream, const GatherArgs& args) override;
+  void split_decode(Stream& stream, const SplitDecodeArgs& args) override;
+  void split_prompt(Stream& stream, const SplitPromptArgs& args) override;
+  void attend_prompt(Stream& stream, const AttendPromptArgs& args) override;
+  void summarize_prompt(Stream& stream, const SummarizePromptArgs& args) override;
+  void store_prompt(Stream& stream, const StorePromptArgs& args) override;
+  void attend_decode(Stream& stream, const AttendDecodeArgs& args) override;
+  void settle(Stream& stream, const SettleArgs& args) override;
+  void store_decode(Stream& stream, const StoreDecodeArgs& args) override;
+  void summarize_logits(Stream& stream, const SummarizeLogitsArgs& args) override;
+};
+
+}  // namespace hydrant::cuda

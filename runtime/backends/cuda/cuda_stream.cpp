@@ -1,0 +1,139 @@
+#include "runtime/backends/cuda/cuda_stream.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include "runtime/backends/cuda/blas.hpp"
+#include "runtime/backends/cuda/cuda_errors.hpp"
+#include "runtime/base/error.hpp"
+
+namespace hydrant::cuda {
+
+EventPool::~EventPool() {
+  for (cudaEvent_t event : free_) cudaEventDestroy(event);
+}
+
+std::shared_ptr<CUevent_st> EventPool::take() {
+  cudaEvent_t event = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) event = free_.back(), free_.pop_back();
+  }
+  if (!event) check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "a new event");
+  return {event, [pool = shared_from_this()](cudaEvent_t back) {
+            const std::lock_guard lock(pool->mutex_);
+            pool->free_.push_back(back);
+          }};
+}
+
+void CudaEvent::set_record(std::shared_ptr<CUevent_st> record) {
+  const std::lock_guard lock(mutex_);
+  record_ = std::move(record);
+}
+
+std::shared_ptr<CUevent_st> CudaEvent::record() const {
+  const std::lock_guard lock(mutex_);
+  return record_;
+}
+
+CudaStream::CudaStream(int device, std::shared_ptr<EventPool> events, std::string_view lane,
+                       bool inline_work)
+    : device_(device), lane_(lane), events_(std::move(events)) {
+  select_device();
+  check(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "a new stream");
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, sizeof(KernelFault), cudaHostAllocPortable), "a new stream");
+  fault_ = new (memory) KernelFault;
+  queue_ = std::make_unique<WorkQueue>(inline_work);
+}
+
+CudaStream::~CudaStream() {
+  queue_.reset();
+  cudaSetDevice(device_);
+  cudaStreamSynchronize(handle_);
+  blas_.reset();
+  cudaStreamDestroy(handle_);
+  cudaFreeHost(fault_);
+}
+
+void CudaStream::select_device() const { check(cudaSetDevice(device_), "the chosen device"); }
+
+void CudaStream::copy(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  issue(bytes, [to, from](size_t count, CudaStream& s) {
+    check(cudaMemcpyAsync(to, from, count, cudaMemcpyDefault, s.handle()), "a copy");
+  });
+}
+
+void CudaStream::fill(void*, size_t, std::function<void()> work) {
+  issue(work, [](const std::function<void()>& w, CudaStream& s) {
+    s.drain();
+    w();
+  });
+}
+
+void CudaStream::record(Event& event) {
+  auto& cuda_event = static_cast<CudaEvent&>(event);
+  const auto record = events_->take();
+  cuda_event.set_record(record);
+  issue(record, [](const std::shared_ptr<CUevent_st>& r, CudaStream& s) {
+    check(cudaEventRecord(r.get(), s.handle()), "the record of an event");
+  });
+  queue_->record(cuda_event);
+}
+
+void CudaStream::wait(const Event& event) {
+  const auto& cuda_event = static_cast<const CudaEvent&>(event);
+  const auto record = cuda_event.record();
+  if (!record) return;
+  queue_->wait(cuda_event);  // until the record has been issued
+  issue(record, [](const std::shared_ptr<CUevent_st>& r, CudaStream& s) {
+    check(cudaStreamWaitEvent(s.handle(), r.get(), 0), "a wait for an event");
+  });
+}
+
+void CudaStream::drain() {
+  check(cudaStreamSynchronize(handle_), fmt::format("lane {}", lane_));
+  check(*fault_);
+}
+
+void CudaStream::synchronize() {
+  issue(0, [](int, CudaStream& s) { s.drain(); });
+  try {
+    queue_->synchronize();
+  } catch (...) {
+    // What was issued before the failure still runs, on memory that the caller may now give back.
+    cudaSetDevice(device_);
+    cudaStreamSynchronize(handle_);
+    throw;
+  }
+}
+
+Blas& CudaStream::blas() {
+  if (!blas_) blas_ = std::make_unique<Blas>(handle_);
+  return *blas_;
+}
+
+void* CudaStream::scratch(size_t bytes) {
+  if (bytes > scratch_.bytes()) {
+    check(cudaStreamSynchronize(handle_), "lane " + lane_);
+    scratch_ = {};
+    scratch_ = allocate_device(bytes, "scratch of operations");
+  }
+  return scratch_.data();
+}
+
+Buffer allocate_device(size_t bytes, std::string_view what) {
+  void* data = nullptr;
+  const cudaError_t error = cudaMalloc(&data, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // it would be the next call's, too
+    size_t left = 0, total = 0;
+    check(cudaMemGetInfo(&left, &total), "the device's memory");
+    fail(Fault::out_of_memory, "{}: {} bytes wanted on the device, {} of {} available", what, bytes,
+         left, total);
+  }
+  check(error, what);
+  return {data, bytes, Memory::device, [](void* at, size_t) { cudaFree(at); }};
+}
+
+}  // namespace hydrant::cuda

@@ -1,0 +1,227 @@
+#include "runtime/backends/cuda/kernels/attend_decode.hpp"
+
+#include <algorithm>
+
+#include "runtime/backends/cuda/kernels/ranks.cuh"
+#include "runtime/backends/cuda/kernels/softmax.cuh"
+#include "runtime/backends/cuda/warp.cuh"
+
+namespace hydrant::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int32_t kSplit =
+    256;                       // slots that one block attends: fixed, so that no batch changes bits
+constexpr int kMostHeads = 8;  // query heads that share a read of their KV head
+
+struct Attend {
+  Cache cache;
+  const float *q, *table;  // table: null unless some row has Positions::cache
+  const int32_t* ranks;
+  float *out, *logits, *lse;  // logits, lse: may be null
+  float* parts;               // [row of the launch, query head, split, 2 + dim]
+  float scale;
+  int32_t dims, heads, group, splits;
+
+  __device__ bool turns(const StepRow& row) const {
+    return table && dims > 0 && row.plan.positions == policy::Positions::cache;
+  }
+  __device__ float* part(int64_t row, int64_t head, int64_t split) const {
+    return parts + ((row * heads + head) * splits + split) * (cache.head_dim + 2);
+  }
+  // Component e of a key or query (as floats of type T) turned to a place.
+  template <class T>
+  __device__ float turned(const T* x, int32_t e, int32_t place) const {
+    if (e >= dims) return to_float(x[e]);
+    const int32_t half = dims / 2, j = e % half;
+    const float* const turn = table + (int64_t{place} * half + j) * 2;
+    const float a = to_float(x[j]), b = to_float(x[j + half]);
+    return e < half ? a * turn[0] - b * turn[1] : b * turn[0] + a * turn[1];
+  }
+};
+
+// Eight components of a key; turned ones come one by one, with their partners.
+template <class T>
+__device__ void load_key(const Attend& a, const T* key, int32_t first, bool turns, int32_t rank,
+                         float (&to)[8]) {
+  if (!turns) return load8(key + first, to);
+  for (int i = 0; i < 8; i++) to[i] = a.turned(key, first + i, rank);
+}
+
+// A block attends kSplit slots of a row for up to kHeads query heads of one KV head. kLanes lanes
+// share a key, eight components each, so that a warp reads keys and values in whole lines; each
+// such team has a softmax of its own, and the teams' are put together at the end.
+template <class T, int kLanes, int kHeads>
+__global__ void __launch_bounds__(kThreads) attend_kernel(StepRows rows, Attend a) {
+  constexpr int kTeams = kThreads / kLanes;
+  DYN_SHARED(float, shared);  // [team, head, 2 + dim]
+  const StepRow& row = rows.at[blockIdx.z];
+  const int32_t live = row.plan.slots.live_rows(row.position);
+  const int32_t begin = int32_t(blockIdx.x) * kSplit;
+  if (begin >= live) return;
+  const int32_t end = min(begin + kSplit, live), dim = a.cache.head_dim;
+  const int32_t chunks = (a.group + kMostHeads - 1) / kMostHeads;
+  const int32_t kv_head = int32_t(blockIdx.y) / chunks;
+  const int32_t head0 = int32_t(blockIdx.y) % chunks * kMostHeads;
+  const int32_t heads = min(kHeads, a.group - head0);
+  const int64_t query = int64_t{row.token} * a.heads + kv_head * a.group + head0;
+  const int team = int(threadIdx.x) / kLanes, lane = int(threadIdx.x) % kLanes;
+  const int32_t component = lane * 8;
+  const bool mine = component < dim, turns = a.turns(row);
+  const KvHead<T> kv = a.cache.head<T>(row.place, kv_head);
+  const int32_t* const ranks =
+      a.ranks + (int64_t{blockIdx.z} * a.cache.kv_heads + kv_head) * a.cache.slots;
+
+  float q[kHeads][8] = {}, sums[kHeads][8] = {};
+  Softmax softmax[kHeads];
+  for (int h = 0; h < kHeads; h++)
+    if (mine && h < heads) {
+      const float* const from = a.q + (query + h) * dim;
+      load_key(a, from, component, turns, live - 1, q[h]);
+      for (float& x : q[h]) x *= a.scale;
+    }
+  for (int32_t base = begin; base < end; base += kTeams) {
+    const int32_t slot = base + team;
+    const bool valid = slot < end;
+    float key[8] = {}, value[8] = {};
+    if (mine && valid) {
+      load_key(a, static_cast<const T*>(kv.key(slot)), component, turns, turns ? ranks[slot] : 0,
+               key);
+      load8(static_cast<const T*>(kv.value(slot)) + component, value);
+    }
+    for (int h = 0; h < kHeads; h++) {
+      float logit = 0;
+      for (int i = 0; i < 8; i++) logit = fmaf(q[h][i], key[i], logit);
+      for (int lanes = kLanes / 2; lanes > 0; lanes /= 2)
+        logit += __shfl_xor_sync(kFullWarp, logit, lanes);
+      if (!valid || h >= heads) continue;
+      if (a.logits && lane == 0) a.logits[(query + h) * a.cache.slots + slot] = logit;
+      const float max = fmaxf(softmax[h].max, logit), old = softmax[h].rescale(max);
+      const float weight = Softmax::weight(logit, max);
+      softmax[h].max = max;
+      softmax[h].sum = fmaf(softmax[h].sum, old, weight);
+      for (int i = 0; i < 8; i++) sums[h][i] = fmaf(sums[h][i], old, weight * value[i]);
+    }
+  }
+
+  const int32_t stride = dim + 2;
+  for (int h = 0; h < kHeads; h++) {
+    if (h >= heads || !mine) continue;
+    float* const to = shared + (team * kHeads + h) * stride;
+    if (lane == 0) to[0] = softmax[h].max, to[1] = softmax[h].sum;
+    for (int i = 0; i < 8; i++) to[2 + component + i] = sums[h][i];
+  }
+  __syncthreads();
+  for (int32_t i = int32_t(threadIdx.x); i < heads * stride; i += kThreads) {
+    const int32_t h = i / stride, at = i % stride;
+    const float* const first = shared + h * stride;
+    Softmax all;
+    for (int t = 0; t < kTeams; t++) all.max = fmaxf(all.max, first[t * kHeads * stride]);
+    float sum = 0;
+    for (int t = 0; t < kTeams; t++) {
+      const Softmax part{first[t * kHeads * stride], 0};
+      sum = fmaf(first[t * kHeads * stride + max(at, 1)], part.rescale(all.max), sum);
+    }
+    a.part(blockIdx.z, kv_head * a.group + head0 + h, blockIdx.x)[at] = at == 0 ? all.max : sum;
+  }
+}
+
+// A block for each query head and row puts its splits together.
+__global__ void __launch_bounds__(kThreads) join_kernel(StepRows rows, Attend a) {
+  const StepRow& row = rows.at[blockIdx.y];
+  const int32_t dim = a.cache.head_dim, live = row.plan.slots.live_rows(row.position);
+  const int32_t splits = (live + kSplit - 1) / kSplit;
+  const auto head = int32_t(blockIdx.x);
+  Softmax all;
+  for (int32_t s = 0; s < splits; s++) all.max = fmaxf(all.max, a.part(blockIdx.y, head, s)[0]);
+  const auto total = [&](int32_t at) {
+    float sum = 0;
+    for (int32_t s = 0; s < splits; s++) {
+      const float* const part = a.part(blockIdx.y, head, s);
+      sum = fmaf(part[at], Softmax{part[0], 0}.rescale(all.max), sum);
+    }
+    return sum;
+  };
+  all.sum = total(1);
+  const int64_t query = int64_t{row.token} * a.heads + head;
+  for (int32_t e = int32_t(threadIdx.x); e < dim; e += kThreads)
+    a.out[query * dim + e] = total(2 + e) / all.sum;
+  if (a.lse && threadIdx.x == 0) a.lse[query] = all.log_sum();
+}
+
+int32_t splits_of(int32_t slots) { return (slots + kSplit - 1) / kSplit; }
+size_t part_floats(const HeadShape& s, int64_t rows, int32_t slots) {
+  return size_t(rows) * size_t(s.heads) * size_t(splits_of(slots)) * size_t(s.head_dim + 2);
+}
+
+template <class T, int kLanes, int kHeads>
+cudaError_t attend_as(cudaStream_t stream, const StepRows& rows, unsigned count, const Attend& a) {
+  const int32_t chunks = (a.group + kMostHeads - 1) / kMostHeads;
+  const dim3 grid(unsigned(a.splits), unsigned(a.cache.kv_heads * chunks), count);
+  const size_t shared =
+      size_t(kThreads / kLanes) * kHeads * size_t(a.cache.head_dim + 2) * sizeof(float);
+  return launch(attend_kernel<T, kLanes, kHeads>, {grid, dim3(kThreads), shared, stream}, rows, a);
+}
+
+template <class T, int kLanes>
+cudaError_t attend_lanes(cudaStream_t stream, const StepRows& rows, unsigned count,
+                         const Attend& a) {
+  if (a.group == 1) return attend_as<T, kLanes, 1>(stream, rows, count, a);
+  if (a.group == 2) return attend_as<T, kLanes, 2>(stream, rows, count, a);
+  if (a.group <= 4) return attend_as<T, kLanes, 4>(stream, rows, count, a);
+  return attend_as<T, kLanes, kMostHeads>(stream, rows, count, a);
+}
+
+}  // namespace
+
+size_t attend_decode_bytes(const HeadShape& shape, int64_t rows, int32_t slots, bool ranks) {
+  const auto most = std::min<int64_t>(rows, StepRows::kMost);
+  const size_t rank_words =
+      ranks ? size_t(most) * size_t(shape.kv_heads) * size_t(slots) : size_t{0};
+  return (part_floats(shape, most, slots) + rank_words) * sizeof(float);
+}
+
+cudaError_t attend_decode(cudaStream_t stream, KernelFault* fault, const AttendDecodeArgs& args,
+                          void* scratch) {
+  const CacheView& v = args.cache;
+  const auto most = std::min<int64_t>(int64_t(args.segments.size()), StepRows::kMost);
+  auto* const parts = static_cast<float*>(scratch);
+  auto* const ranks = reinterpret_cast<int32_t*>(parts + part_floats(args.shape, most, v.slots));
+  const bool by_rank = args.ranks.dims > 0 && args.ranks.table;
+  const Attend a{Cache(v),
+                 args.q.as<float>(),
+                 by_rank ? args.ranks.table.as<float>() : nullptr,
+                 ranks,
+                 args.out.as<float>(),
+                 args.logits.as<float>(),
+                 args.lse.as<float>(),
+                 parts,
+                 args.scale,
+                 args.ranks.dims,
+                 args.shape.heads,
+                 args.shape.heads / args.shape.kv_heads,
+                 splits_of(v.slots)};
+  return each_rows(args.segments, v.plans, [&](const StepRows& rows, unsigned count) {
+    const bool turns = by_rank && std::any_of(rows.at, rows.at + count, [](const StepRow& r) {
+                         return r.plan.positions == policy::Positions::cache;
+                       });
+    cudaError_t error = cudaSuccess;
+    if (turns) {
+      const dim3 grid(unsigned((v.slots + kRankThreads - 1) / kRankThreads), unsigned(v.kv_heads),
+                      count);
+      error = launch(rank_kernel, {grid, dim3(kRankThreads), 0, stream}, rows, Cache(v), ranks,
+                     args.ranks.table.shape[0], fault);
+    }
+    if (error != cudaSuccess) return error;
+    error = with_kv_type(v.dtype, [&]<class T>(T) {
+      if (v.head_dim <= 64) return attend_lanes<T, 8>(stream, rows, count, a);
+      if (v.head_dim <= 128) return attend_lanes<T, 16>(stream, rows, count, a);
+      return attend_lanes<T, 32>(stream, rows, count, a);
+    });
+    if (error != cudaSuccess) return error;
+    return launch(join_kernel, {dim3(unsigned(a.heads), count), dim3(kThreads), 0, stream}, rows,
+                  a);
+  });
+}
+
+}  // namespace hydrant::cuda

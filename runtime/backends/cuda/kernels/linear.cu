@@ -1,0 +1,145 @@
+#include "runtime/backends/cuda/kernels/linear.hpp"
+
+#include "runtime/backends/cuda/kernels/activation.cuh"
+#include "runtime/backends/cuda/kernels/weights.cuh"
+#include "runtime/backends/cuda/warp.cuh"
+
+namespace hydrant::cuda {
+namespace {
+
+constexpr int kThreads = 256, kWarps = kThreads / kWarp;
+
+Launch over(int64_t count, cudaStream_t stream) {
+  return {dim3(unsigned((count + kThreads - 1) / kThreads)), dim3(kThreads), 0, stream};
+}
+__device__ int64_t element() { return int64_t{blockIdx.x} * kThreads + threadIdx.x; }
+
+__device__ void end(const Ending& e, int64_t token, int64_t output, float sum) {
+  const int64_t column = e.first + output, at = token * e.width + column;
+  float value = activate(e.after, e.bias ? sum + e.bias[column] : sum);
+  if (e.residual) value += e.residual[at];
+  e.out[at] = value;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    round_bf16_kernel(const float* in, float* out, int64_t count) {
+  const int64_t i = element();
+  if (i < count) out[i] = to_float(from_float<__nv_bfloat16>(in[i]));
+}
+
+__global__ void __launch_bounds__(kThreads)
+    to_bf16_kernel(const float* in, __nv_bfloat16* out, int64_t count) {
+  const int64_t i = element();
+  if (i < count) out[i] = from_float<__nv_bfloat16>(in[i]);
+}
+
+// A warp for each 32 neighbours, which have one scale: int8 codes times their scale. A NaN or infinity spoils its block.
+__global__ void __launch_bounds__(kThreads)
+    round_int8_kernel(const float* in, float* out, int64_t count) {
+  const int64_t i = element();
+  const float x = i < count ? in[i] : 0.0f;
+  const float most = warp_join(fabsf(x), Most{});
+  const bool sound = warp_join(x - x == 0 ? 1.0f : 0.0f, Add{}) == float(kWarp);
+  const float code = rintf(x * (127.0f / most));
+  if (i < count) out[i] = !sound ? NAN : most > 0 ? code * (most / 127.0f) : 0.0f;
+}
+
+// A warp for each output, which keeps the sums of all tokens: an output is one chain for each lane,
+// then the lanes', whatever the number of tokens.
+template <DType format, int kTokens>
+__global__ void __launch_bounds__(kThreads)
+    multiply_kernel(Rows in, WeightView weight, int64_t outputs, Ending ending) {
+  const int lane = int(threadIdx.x) % kWarp;
+  const int64_t output = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
+  if (output >= outputs) return;
+  float sum[kTokens] = {};
+  if (weight.k % 8 == 0) {
+    for (int64_t c = lane; c < weight.k / 8; c += kWarp) {
+      float w[8], x[8];
+      unpack8<format>(weight, output, c, w);
+      for (int t = 0; t < kTokens; t++) {
+        if (t >= in.rows) break;
+        load8(in.data + t * in.width + c * 8, x);
+        for (int i = 0; i < 8; i++) sum[t] = fmaf(w[i], x[i], sum[t]);
+      }
+    }
+  } else {
+    for (int64_t i = lane; i < weight.k; i += kWarp) {
+      const float w = weight_at<format>(weight, output, i);
+      for (int t = 0; t < kTokens; t++)
+        if (t < in.rows) sum[t] = fmaf(w, in.data[t * in.width + i], sum[t]);
+    }
+  }
+  for (int t = 0; t < kTokens; t++) {
+    const float all = warp_join(sum[t], Add{});
+    if (lane == 0 && t < in.rows) end(ending, t, output, all);
+  }
+}
+
+template <DType format>
+__global__ void __launch_bounds__(kThreads)
+    unpack_kernel(WeightView weight, int64_t first, int64_t count, float* out) {
+  const int64_t i = element();
+  const bool wide = weight.k % 8 == 0;
+  if (i >= (wide ? count / 8 : count)) return;
+  if (!wide) {
+    out[i] = weight_at<format>(weight, first + i / weight.k, i % weight.k);
+    return;
+  }
+  const int64_t chunks = weight.k / 8;
+  float v[8];
+  unpack8<format>(weight, first + i / chunks, i % chunks, v);
+  reinterpret_cast<float4*>(out)[2 * i] = {v[0], v[1], v[2], v[3]};
+  reinterpret_cast<float4*>(out)[2 * i + 1] = {v[4], v[5], v[6], v[7]};
+}
+
+__global__ void __launch_bounds__(kThreads) finish_kernel(Rows sums, Ending ending) {
+  const int64_t i = element();
+  if (i < sums.rows * sums.width) end(ending, i / sums.width, i % sums.width, sums.data[i]);
+}
+
+template <DType format, int kTokens>
+cudaError_t multiply_as(cudaStream_t stream, const Rows& in, const Weight& weight,
+                        const Ending& ending) {
+  const auto blocks = unsigned((weight.n + kWarps - 1) / kWarps);
+  return launch(multiply_kernel<format, kTokens>, {dim3(blocks), dim3(kThreads), 0, stream}, in,
+                WeightView(weight), weight.n, ending);
+}
+
+}  // namespace
+
+cudaError_t round_input(cudaStream_t stream, Activations how, const Rows& in, float* out) {
+  const int64_t count = in.rows * in.width;
+  return launch(how == Activations::bf16 ? round_bf16_kernel : round_int8_kernel,
+                over(count, stream), in.data, out, count);
+}
+
+cudaError_t to_bf16(cudaStream_t stream, const Rows& in, void* out) {
+  const int64_t count = in.rows * in.width;
+  return launch(to_bf16_kernel, over(count, stream), in.data, static_cast<__nv_bfloat16*>(out),
+                count);
+}
+
+cudaError_t multiply(cudaStream_t stream, const Rows& in, const Weight& weight,
+                     const Ending& ending) {
+  return with_format(weight.format, [&]<DType format>() {
+    if (in.rows == 1) return multiply_as<format, 1>(stream, in, weight, ending);
+    if (in.rows <= 4) return multiply_as<format, 4>(stream, in, weight, ending);
+    return multiply_as<format, kFewTokens>(stream, in, weight, ending);
+  });
+}
+
+cudaError_t unpack(cudaStream_t stream, const Weight& weight, int64_t first, int64_t count,
+                   float* out) {
+  const int64_t elements = count * weight.k;
+  return with_format(weight.format, [&]<DType format>() {
+    return launch(unpack_kernel<format>, over(weight.k % 8 == 0 ? elements / 8 : elements, stream),
+                  WeightView(weight), first, elements, out);
+  });
+}
+
+cudaError_t finish(cudaStream_t stream, const Rows& sums, const Ending& ending) {
+  return launch(finish_kernel, over(sums.rows * sums.width, stream), sums, ending);
+}
+
+}  // namespace hydrant::cuda

@@ -1,0 +1,203 @@
+// The device: memory, streams and events as stream.hpp has them.
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+#include "runtime/base/error.hpp"
+#include "test/cuda/emu/fake_runtime.hpp"
+#include "test/support/backend_fixture.hpp"
+#include "test/support/random.hpp"
+#include "test/support/refusal.hpp"
+
+using namespace hydrant;
+using namespace hydrant::test;
+
+namespace {
+
+std::unique_ptr<Device> open_cuda() { return open_device("cuda", {}); }
+
+// Opens when the test likes.
+class Gate {
+ public:
+  void open() { open_ = true; }
+  void hold(Stream& stream) {
+    stream.fill(nullptr, 0, [this] {
+      while (!open_) std::this_thread::yield();
+    });
+  }
+
+ private:
+  std::atomic<bool> open_{false};
+};
+
+void fail_with(Stream& stream, const char* what) {
+  stream.fill(nullptr, 0, [what] { throw std::runtime_error(what); });
+}
+
+}  // namespace
+
+TEST_CASE("the device says what it is, and is the default where it answers") {
+  const auto device = open_cuda();
+  CHECK(device->name() == "cuda");
+  CHECK(device->isa().substr(0, 3) == "sm_");
+  CHECK_FALSE(device->is_host());
+  CHECK(open_device("", {})->name() == "cuda");
+  CHECK_THAT(refusal(Fault::bad_config,
+                     [] {
+                       open_device("cuda", {0, "avx2"});
+                     }),
+             Catch::Contains("isa: 'avx2'"));
+}
+
+TEST_CASE("memory: what does not fit is refused by name, with what is there") {
+  const auto device = open_cuda();
+  const size_t left = device->available(Memory::device);
+  Buffer half = device->allocate(Memory::device, left / 2, "a half");
+  CHECK(device->available(Memory::device) == left - left / 2);
+  const std::string said = refusal(
+      Fault::out_of_memory, [&] { device->allocate(Memory::device, left, "the other half"); });
+  CHECK_THAT(said, Catch::StartsWith("the other half: " + std::to_string(left) + " bytes wanted"));
+  half = {};
+  CHECK(device->available(Memory::device) == left);
+  CHECK(device->allocate(Memory::device, 0, "nothing").data() == nullptr);
+  CHECK_THAT(refusal(Fault::out_of_memory,
+                     [&] { device->allocate(Memory::pinned, size_t{1} << 50, "a home"); }),
+             Catch::StartsWith("a home: "));
+  Buffer pinned = device->allocate(Memory::pinned, 100, "a ring");
+  CHECK(pinned.memory() == Memory::pinned);
+  Buffer plain = device->allocate(Memory::pageable, 100, "a block");
+  static_cast<char*>(plain.data())[99] = 1;
+}
+
+TEST_CASE("copies go in order, from and to every kind of memory") {
+  const auto device = open_cuda();
+  for (const bool inline_work : {false, true}) {
+    const auto stream = device->make_stream("load", inline_work);
+    CHECK(stream->lane() == "load");
+    Buffer on_device = device->allocate(Memory::device, 12, "a block");
+    Buffer pinned = device->allocate(Memory::pinned, 12, "a ring");
+    auto* const middle = static_cast<int*>(pinned.data());
+    std::vector<int> from{1, 2, 3}, to(3);
+    stream->copy(on_device.data(), from.data(), 12);
+    stream->copy(middle, on_device.data(), 12);
+    stream->fill(middle, 12, [middle] { middle[1] = 7; });
+    stream->copy(on_device.data(), middle, 12);
+    stream->fill(middle, 12, [middle] { middle[0] = 9; });  // after the copy has been read from it
+    stream->copy(to.data(), on_device.data(), 12);
+    stream->copy(nullptr, nullptr, 0);
+    stream->synchronize();
+    CHECK(to == std::vector<int>{1, 7, 3});
+  }
+}
+
+TEST_CASE("a wait names the record made before it, and never recorded is no wait") {
+  const auto device = open_cuda();
+  const auto producer = device->make_stream("load", false),
+             consumer = device->make_stream("compute", false);
+  const auto event = device->make_event();
+  consumer->wait(*event);
+  consumer->synchronize();
+  Gate first, second;
+  std::atomic<bool> saw{false};
+  first.hold(*producer);
+  producer->record(*event);
+  consumer->wait(*event);
+  consumer->fill(nullptr, 0, [&] { saw = true; });
+  second.hold(*producer);
+  producer->record(*event);
+  CHECK_FALSE(saw);
+  first.open();
+  consumer->synchronize();  // would hang if it waited for the second record
+  CHECK(saw);
+  second.open();
+  producer->synchronize();
+}
+
+TEST_CASE("a failure is sticky, skips later work of the host and reaches who waits for it") {
+  const auto device = open_cuda();
+  for (const bool inline_producer : {false, true})
+    for (const bool inline_consumer : {false, true}) {
+      const auto producer = device->make_stream("load", inline_producer),
+                 consumer = device->make_stream("compute", inline_consumer);
+      const auto good = device->make_event(), bad = device->make_event();
+      bool ran_before = false, ran_after = false, ran_behind = false;
+      producer->record(*good);
+      fail_with(*producer, "disk gone");
+      fail_with(*producer, "second");
+      producer->fill(nullptr, 0, [&] { ran_behind = true; });
+      producer->record(*bad);
+      consumer->wait(*good);
+      consumer->fill(nullptr, 0, [&] { ran_before = true; });
+      consumer->wait(*bad);
+      consumer->fill(nullptr, 0, [&] { ran_after = true; });
+      CHECK_THROWS_WITH(consumer->synchronize(), "disk gone");
+      CHECK_THROWS_WITH(producer->synchronize(), "disk gone");
+      CHECK_THROWS_WITH(producer->synchronize(), "disk gone");
+      CHECK(ran_before);
+      CHECK_FALSE(ran_after);
+      CHECK_FALSE(ran_behind);
+    }
+}
+
+// Cells are copied from one another by one lane at a time, handed over by events: any number of
+// lanes must do what one does.
+TEST_CASE("lanes ordered by events agree with a single lane") {
+  constexpr int kCells = 6, kSteps = 300;
+  const auto device = open_cuda();
+  const auto run = [&](int lanes, bool first_inline) {
+    Random random(7);
+    std::vector<Buffer> cells;
+    std::vector<std::unique_ptr<Event>> touched;
+    std::vector<std::unique_ptr<Stream>> streams;
+    for (int i = 0; i < lanes; i++)
+      streams.push_back(device->make_stream("lane", first_inline && i == 0));
+    for (int i = 0; i < kCells; i++) {
+      cells.push_back(device->allocate(Memory::device, 8, "a cell"));
+      touched.push_back(device->make_event());
+    }
+    std::vector<uint64_t> salts(kSteps + kCells), result(kCells);
+    for (uint64_t& salt : salts) salt = random.bits();
+    for (size_t i = 0; i < kCells; i++)
+      streams[0]->copy(cells[i].data(), &salts[kSteps + i], 8), streams[0]->record(*touched[i]);
+    for (size_t step = 0; step < kSteps; step++) {
+      const auto to = size_t(random.below(kCells)), from = size_t(random.below(kCells));
+      Stream& stream = *streams[step % size_t(lanes)];
+      stream.wait(*touched[to]);
+      stream.wait(*touched[from]);
+      stream.copy(cells[to].data(), step % 5 ? cells[from].data() : &salts[step], 8);
+      stream.record(*touched[to]);
+      stream.record(*touched[from]);
+    }
+    for (const auto& stream : streams) stream->synchronize();
+    for (size_t i = 0; i < kCells; i++) streams[0]->copy(&result[i], cells[i].data(), 8);
+    streams[0]->synchronize();
+    return result;
+  };
+  const auto expected = run(1, true);
+  for (int lanes = 1; lanes <= 4; lanes++)
+    for (const bool first_inline : {false, true}) CHECK(run(lanes, first_inline) == expected);
+}
+
+TEST_CASE("bad arguments throw at the call, nonsense in device memory at synchronize") {
+  for (const bool inline_work : {false, true}) {
+    Bench bench({"cuda", {}}, inline_work);
+    const Tensor in = bench.put(std::vector<float>{1, 2}, {1, 2});
+    CHECK_THROWS_AS(bench.ops().gate(*bench.stream, {Activation::silu, in, in}), Error);
+    CHECK_NOTHROW(bench.stream->synchronize());
+    bench.ops().gather(*bench.stream, {bench.put(std::vector<int32_t>{5}, {1}), in,
+                                       bench.make(DType::f32, {1, 2})});
+    CHECK_THROWS_WITH(bench.stream->synchronize(), "gather: index 0 is 5, of 1 rows");
+  }
+}
+
+TEST_CASE(
+    "a device that is lost fails every lane with one message, and memory can still be freed") {
+  Bench bench({"cuda", {}});
+  const Tensor in = bench.put(std::vector<float>{1, 2, 3, 4}, {1, 4});
+  const Tensor out = bench.make(DType::f32, {1, 2});
+  emu::break_device(cudaErrorIllegalAddress);
+  bench.ops().gate(*bench.stream, {Activation::silu, in, out});
+  const std::string said = refusal(Fault::io, [&] { bench.stream->synchronize(); });
+  emu::break_device(cudaSuccess);
+  CHECK_THAT(said, Catch::StartsWith("cuda: "));
+}
