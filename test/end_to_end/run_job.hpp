@@ -12,12 +12,18 @@
 #include "runtime/engine/resident_feed.hpp"
 #include "test/end_to_end/naive_model.hpp"
 #include "test/end_to_end/tiny_model.hpp"
+#include "test/support/test_backend.hpp"
 
 namespace hydrant::test {
 
+// What jobs run on.
+constexpr std::string_view engine_device() {
+  return test_backend().empty() ? "cpu" : test_backend();
+}
+
 struct Engine {
   explicit Engine(const TinyModel& tiny, int threads = 1, std::string_view isa = "")
-      : Engine(tiny, open_device("cpu", {threads, std::string(isa)})) {}
+      : Engine(tiny, open_device(engine_device(), {threads, std::string(isa)})) {}
   Engine(const TinyModel& tiny, std::unique_ptr<Device> on)
       : device(std::move(on)),
         model(tiny),

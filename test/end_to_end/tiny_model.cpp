@@ -117,12 +117,17 @@ ModelSpec spec_of(const std::string& kind) {
   return s;
 }
 
-Weight pack(const TinyMatrix& m, Arena& arena, const Ops& ops) {
+// Tensors in device memory, and beside them what they are to hold: both arenas are laid out alike.
+struct Carving {
+  Arena device, staged;
+};
+
+Weight pack(const TinyMatrix& m, Carving& to, const Ops& ops) {
   Weight w{.format = DType::f32, .n = m.n, .k = m.k};
   w.panel_bytes = ops.panel_bytes(DType::f32, m.k);
   const int64_t panels = ceil_div(m.n, kPanelRows);
-  auto* at = static_cast<std::byte*>(arena.take_bytes(size_t(panels) * w.panel_bytes));
-  w.panels = at;
+  w.panels = to.device.take_bytes(size_t(panels) * w.panel_bytes);
+  auto* at = static_cast<std::byte*>(to.staged.take_bytes(size_t(panels) * w.panel_bytes));
   if (!at) return w;
   for (int64_t p = 0; p < panels; p++) {
     std::vector<const std::byte*> rows;
@@ -133,16 +138,17 @@ Weight pack(const TinyMatrix& m, Arena& arena, const Ops& ops) {
   return w;
 }
 
-std::vector<LayerWeights> pack(const TinyModel& model, Arena& arena, const Ops& ops) {
+std::vector<LayerWeights> pack(const TinyModel& model, Carving& to, const Ops& ops) {
   std::vector<LayerWeights> stages;
   for (const TinyStage& stage : model.stages) {
     LayerWeights& weights = stages.emplace_back();
     for (const auto& [role, matrix] : stage.matrices)
-      weights.matrices[size_t(role)] = pack(matrix, arena, ops);
+      weights.matrices[size_t(role)] = pack(matrix, to, ops);
     for (const auto& [role, values] : stage.vectors) {
-      const Tensor t = arena.take(DType::f32, {int64_t(values.size())});
+      const Shape shape{int64_t(values.size())};
+      weights.vectors[size_t(role)] = to.device.take(DType::f32, shape);
+      const Tensor t = to.staged.take(DType::f32, shape);
       if (t.data) std::copy(values.begin(), values.end(), t.as<float>());
-      weights.vectors[size_t(role)] = t;
     }
   }
   return stages;
@@ -163,11 +169,16 @@ TinyModel tiny_model(const std::string& kind, uint64_t seed, int32_t head_dim) {
 }
 
 ModelWeights on_device(const TinyModel& model, Device& device) {
-  Arena measure;
+  Carving measure;
   pack(model, measure, device.ops());
-  Buffer memory = device.allocate(Memory::device, measure.used(), "tiny weights");
-  Arena carve(memory);
+  const size_t bytes = measure.device.used();
+  Buffer memory = device.allocate(Memory::device, bytes, "tiny weights");
+  const Buffer staged = device.allocate(Memory::pinned, bytes, "tiny weights");
+  Carving carve{Arena(memory), Arena(staged)};
   std::vector<LayerWeights> stages = pack(model, carve, device.ops());
+  const auto load = device.make_stream("load", /*inline_work=*/true);
+  load->copy(memory.data(), staged.data(), bytes);
+  load->synchronize();
   return {std::move(memory), std::move(stages)};
 }
 

@@ -28,8 +28,8 @@ std::byte* Home::head(int32_t place, int32_t kv_head) const {
 }
 
 void Home::put(int32_t place, int32_t kv_head, int32_t slot, const float* key, const float* value) {
-  cpu::put_key(layout(), head(place, kv_head), slot, key);
-  cpu::put_value(layout(), head(place, kv_head), slot, value);
+  write_key(layout(), head(place, kv_head), slot, key);
+  write_value(layout(), head(place, kv_head), slot, value);
 }
 
 void Home::put_random(uint32_t seed, int32_t place, int32_t slots) {
@@ -42,12 +42,12 @@ void Home::put_random(uint32_t seed, int32_t place, int32_t slots) {
 
 std::vector<double> Home::key(int32_t place, int32_t kv_head, int32_t slot) const {
   std::vector<float> row(size_t(shape_.head_dim));
-  cpu::get_key(layout(), head(place, kv_head), slot, row.data());
+  read_key(layout(), head(place, kv_head), slot, row.data());
   return {row.begin(), row.end()};
 }
 std::vector<double> Home::value(int32_t place, int32_t kv_head, int32_t slot) const {
   std::vector<float> row(size_t(shape_.head_dim));
-  cpu::get_value(layout(), head(place, kv_head), slot, row.data());
+  read_value(layout(), head(place, kv_head), slot, row.data());
   return {row.begin(), row.end()};
 }
 
@@ -64,6 +64,18 @@ CacheView Home::view(const std::vector<policy::RowPlan>& plans) {
   v.head_dim = shape_.head_dim;
   v.slots = slots_;
   v.dtype = dtype_;
+  return v;
+}
+
+KvRuns Home::row_on(Bench& bench) const {
+  auto* const data = static_cast<std::byte*>(bench.put_bytes(bytes_.data(), bytes_.size()));
+  return {data, head_bytes_, layout().run_bytes()};
+}
+
+CacheView Home::view_on(Bench& bench, const std::vector<policy::RowPlan>& plans) {
+  CacheView v = view(plans);
+  v.kv = row_on(bench);
+  v.position = static_cast<int32_t*>(bench.put_bytes(positions.data(), positions.size() * 4));
   return v;
 }
 
@@ -124,10 +136,6 @@ std::vector<double> turned(std::vector<double> x, const std::vector<float>& tabl
     x[j + half] = b * c + a * s;
   }
   return x;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 }  // namespace hydrant::test

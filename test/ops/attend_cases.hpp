@@ -6,7 +6,8 @@
 
 #include "runtime/backends/cpu/isa.hpp"
 #include "runtime/backends/cpu/kernels/attend.hpp"
-#include "runtime/backends/cpu/kernels/kv_layout.hpp"
+#include "test/support/backend_fixture.hpp"
+#include "test/support/kv_content.hpp"
 
 namespace hydrant::test {
 
@@ -28,6 +29,9 @@ class Home {
   int32_t slots() const { return slots_; }
   const HeadShape& shape() const { return shape_; }
   KvRuns row(int32_t place);
+  // The same on a device, with its positions; it stays until the bench ends.
+  KvRuns row_on(Bench& bench) const;
+  CacheView view_on(Bench& bench, const std::vector<policy::RowPlan>& plans);
   CacheView view(const std::vector<policy::RowPlan>& plans);  // statistics: none
   std::vector<int32_t> positions;                             // [place][kv_head][slots]
 
@@ -62,7 +66,5 @@ Answer attend_one(const std::vector<double>& q, const std::vector<std::vector<do
 std::vector<double> turned(std::vector<double> x, const std::vector<float>& table, int32_t dims,
                            int32_t place);
 std::vector<float> rotary_table(int32_t places, int32_t dims);
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b);
 
 }  // namespace hydrant::test

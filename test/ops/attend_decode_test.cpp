@@ -69,7 +69,7 @@ std::vector<float> row_of(const std::vector<float>& all, int32_t token, size_t s
 
 }  // namespace
 
-TEST_CASE("decode attention equals double precision for every shape, type and path") {
+TEST_CASE("decode attention equals double precision for every shape, type and path", "[devices]") {
   for (const int32_t d : {8, 24, 64, 80, 128})
     for (const int32_t group : {1, 2, 3, 4, 8})
       for (const DType dtype : kKvTypes) {
@@ -87,20 +87,22 @@ TEST_CASE("decode attention equals double precision for every shape, type and pa
           step.plans.push_back(roomy(544, i % 2 == 0));
           step.segments.push_back(segment_of(i, lengths[size_t(i)], i));
         }
-        for (const Isa isa : usable_isas()) {
-          INFO(name(isa) << " " << name(dtype) << " d " << d << " group " << group);
-          const DecodeResult r = step.run(isa, 1);
+        for (const DeviceChoice& choice : device_choices()) {
+          INFO(choice.backend << " " << choice.options.isa << " " << name(dtype) << " d " << d
+                              << " group " << group);
+          const DecodeResult r = step.run(choice);
           for (const Segment& s : step.segments) check_row(step, r, s);
         }
       }
 }
 
-TEST_CASE("groups larger than a register tile are cut") {
+TEST_CASE("groups larger than a register tile are cut", "[devices]") {
   const HeadShape shape{13, 1, 64};
   Home home(DType::bf16, shape, 48);
   home.put_random(1, 0, 40);
   const DecodeStep step{home, {roomy(48)}, {segment_of(0, 40, 0)}, normals(2, 13 * 64), {}};
-  for (const Isa isa : usable_isas()) check_row(step, step.run(isa, 1), step.segments[0]);
+  for (const DeviceChoice& choice : device_choices())
+    check_row(step, step.run(choice), step.segments[0]);
 }
 
 TEST_CASE("a row's bits do not depend on batch, order, place, threads or the size of the home") {
@@ -178,7 +180,8 @@ TEST_CASE("decode attention has the same bits on every path") {
         }
 }
 
-TEST_CASE("cache positions: keys turn to their rank among the live slots of their own head") {
+TEST_CASE("cache positions: keys turn to their rank among the live slots of their own head",
+          "[devices]") {
   const int32_t d = 64, heads = 4;
   const HeadShape shape{heads, 2, d};
   for (const DType dtype : kKvTypes)
@@ -220,14 +223,15 @@ TEST_CASE("cache positions: keys turn to their rank among the live slots of thei
           ranks.push_back(rank);
         }
       }
-      for (const Isa isa : usable_isas()) {
-        INFO(name(isa) << " " << name(dtype) << " dims " << dims);
-        const DecodeResult r = step.run(isa, 1);
+      for (const DeviceChoice& choice : device_choices()) {
+        INFO(choice.backend << " " << choice.options.isa << " " << name(dtype) << " dims " << dims);
+        const DecodeResult r = step.run(choice);
         for (const Segment& s : step.segments)
           check_row(step, r, s, [&](int32_t kv_head, int32_t slot) {
             return ranks[size_t(s.place * 2 + kv_head)][size_t(slot)];
           });
-        const DecodeResult three = step.run(isa, 3);
+        if (choice.backend != "cpu") continue;
+        const DecodeResult three = step.run({"cpu", {3, choice.options.isa}});
         REQUIRE(same_bits(three.out, r.out));
         REQUIRE(same_bits(three.lse, r.lse));
       }
@@ -241,13 +245,13 @@ TEST_CASE("cache positions: keys turn to their rank among the live slots of thei
     }
 }
 
-TEST_CASE("a NaN reaches the heads that see it and no others") {
+TEST_CASE("a NaN reaches the heads that see it and no others", "[devices]") {
   const HeadShape shape{6, 2, 24};
   const size_t out_size = 6 * 24;
   for (const DType dtype : kKvTypes)
-    for (const Isa isa : usable_isas())
+    for (const DeviceChoice& choice : device_choices())
       for (const float bad : {float(NAN), kInf}) {
-        INFO(name(isa) << " " << name(dtype) << " " << bad);
+        INFO(choice.backend << " " << choice.options.isa << " " << name(dtype) << " " << bad);
         Home home(dtype, shape, 304, 2);
         home.put_random(1, 0, 300);
         home.put_random(2, 1, 299);
@@ -256,11 +260,11 @@ TEST_CASE("a NaN reaches the heads that see it and no others") {
                         {segment_of(0, 300, 0), segment_of(1, 299, 1)},
                         normals(3, 2 * out_size),
                         {}};
-        const DecodeResult clean = step.run(isa, 2);
+        const DecodeResult clean = step.run(choice);
 
         DecodeStep broken = step;  // query head 4 of the second row
         broken.q[out_size + 4 * 24 + 5] = bad;
-        const DecodeResult r = broken.run(isa, 2);
+        const DecodeResult r = broken.run(choice);
         for (size_t head = 0; head < 12; head++) {
           const bool hit = head == 10;
           CHECK(std::isnan(r.lse[head]) == hit);
@@ -272,7 +276,7 @@ TEST_CASE("a NaN reaches the heads that see it and no others") {
         key[3] = value[3] = bad;
         const std::vector<float> good(24, 0.5f);
         home.put(0, 1, 298, good.data(), value.data());
-        const DecodeResult with_value = step.run(isa, 2);
+        const DecodeResult with_value = step.run(choice);
         CHECK(!std::isfinite(with_value.out[3 * 24 + 3]));
         CHECK(std::isfinite(with_value.out[3 * 24 + 4]));
         CHECK(std::isfinite(with_value.lse[3]));
@@ -281,9 +285,9 @@ TEST_CASE("a NaN reaches the heads that see it and no others") {
       }
 }
 
-TEST_CASE("logits of minus infinity weigh nothing, and a row of nothing else is NaN") {
+TEST_CASE("logits of minus infinity weigh nothing, and a row of nothing else is NaN", "[devices]") {
   const HeadShape shape{2, 1, 8};
-  for (const Isa isa : usable_isas()) {
+  for (const DeviceChoice& choice : device_choices()) {
     Home home(DType::f32, shape, 528), without(DType::f32, shape, 528);
     std::vector<float> q(16, 1.0f), key(8, 0.5f), none(8, -kInf);
     DecodeStep step{home, {roomy(528)}, {segment_of(0, 520, 0)}, q, {}};
@@ -291,19 +295,19 @@ TEST_CASE("logits of minus infinity weigh nothing, and a row of nothing else is 
     for (int32_t slot = 0; slot < 520; slot++)  // the whole first part and most of the others
       home.put(0, 0, slot, slot >= 500 ? key.data() : none.data(),
                slot >= 500 ? value.data() : lost.data());
-    const DecodeResult r = step.run(isa, 2);
+    const DecodeResult r = step.run(choice);
     CHECK(r.out == std::vector<float>(16, 2.0f));
     CHECK(std::fabs(r.lse[0] - (1.0f + std::log(20.0f))) < 1e-5f);
     for (int32_t slot = 500; slot < 520; slot++) home.put(0, 0, slot, none.data(), value.data());
-    const DecodeResult nothing = step.run(isa, 2);
+    const DecodeResult nothing = step.run(choice);
     CHECK(std::isnan(nothing.out[0]));
     CHECK(nothing.lse[0] == -kInf);
   }
 }
 
-TEST_CASE("logits of 1e10 give exact one-hot attention") {
+TEST_CASE("logits of 1e10 give exact one-hot attention", "[devices]") {
   const HeadShape shape{1, 1, 8};
-  for (const Isa isa : usable_isas())
+  for (const DeviceChoice& choice : device_choices())
     for (const int32_t winner : {0, 100, 299}) {
       Home home(DType::f32, shape, 304);
       for (int32_t slot = 0; slot < 300; slot++) {
@@ -312,7 +316,7 @@ TEST_CASE("logits of 1e10 give exact one-hot attention") {
       }
       DecodeStep step{home, {roomy(304)}, {segment_of(0, 300, 0)}, std::vector<float>(8, 1e5f), {}};
       step.scale = 1;
-      const DecodeResult r = step.run(isa, 2);
+      const DecodeResult r = step.run(choice);
       CHECK(r.out == std::vector<float>(8, float(winner)));
       CHECK(r.lse[0] == r.logits[size_t(winner)]);
       CHECK(std::fabs(r.lse[0] / 8e10f - 1) < 1e-6f);

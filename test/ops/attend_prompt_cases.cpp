@@ -57,6 +57,49 @@ PromptRun::Result PromptRun::run(cpu::Isa isa, int threads,
   return r;
 }
 
+PromptRun::Result PromptRun::run(const DeviceChoice& choice,
+                                 const std::vector<int32_t>& sizes) const {
+  const HeadShape shape = home.shape();
+  const size_t width = size_t(shape.heads) * size_t(shape.head_dim);
+  Result r;
+  const int32_t stride = length + 1;
+  Bench bench(choice);
+  PromptSegment p;
+  p.kv = home.row_on(bench);
+  const auto columns = size_t(shape.kv_heads * stride);
+  const Tensor sum = bench.put(std::vector<float>(columns, 0.0f), {int64_t(columns)});
+  const Tensor last = bench.put(std::vector<float>(columns, -1.0f), {int64_t(columns)});
+  p.sum = sum.as<float>();
+  p.last = last.as<float>();
+  p.length = length;
+  p.stats_stride = stride;
+  size_t first = 0;
+  for (const int32_t count : sizes) {
+    p.segment = {0, int32_t(first), count, 0};
+    const auto begin = q.begin() + std::ptrdiff_t(first * width);
+    first += size_t(count);
+    const Tensor in =
+        bench.put(std::vector<float>(begin, q.begin() + std::ptrdiff_t(first * width)),
+                  {count, shape.heads, shape.head_dim});
+    const Tensor out = bench.make(DType::f32, in.shape);
+    const Tensor lse = bench.make(DType::f32, {count, shape.heads});
+    const DType dtype = home.layout().dtype;
+    bench.ops().attend_prompt(*bench.stream, {in, shape, {&p, 1}, dtype, scale, out, lse});
+    bench.ops().summarize_prompt(*bench.stream, {in, lse, shape, {&p, 1}, dtype, scale});
+    const auto outs = bench.get(out), lses = bench.get(lse);
+    r.out.insert(r.out.end(), outs.begin(), outs.end());
+    r.lse.insert(r.lse.end(), lses.begin(), lses.end());
+  }
+  const auto sums = bench.get(sum), lasts = bench.get(last);
+  for (int32_t h = 0; h < shape.kv_heads; h++) {
+    const auto at = [&](const std::vector<float>& v) { return v.begin() + h * stride; };
+    r.columns.sum.insert(r.columns.sum.end(), at(sums), at(sums) + length);
+    r.columns.last.insert(r.columns.last.end(), at(lasts), at(lasts) + length);
+    if (at(sums)[length] != 0 || at(lasts)[length] != -1) r.columns.sum.clear();  // overrun
+  }
+  return r;
+}
+
 std::vector<double> PromptRun::query(int32_t position, int32_t head) const {
   const auto d = home.shape().head_dim;
   const auto at = q.begin() + (position * home.shape().heads + head) * d;

@@ -22,6 +22,7 @@ struct PromptRun {
     Columns columns;
     size_t attend_bytes = 0, summarize_bytes = 0;
   };
+  Result run(const DeviceChoice& choice, const std::vector<int32_t>& chunks) const;
   Result run(cpu::Isa isa, int threads, const std::vector<int32_t>& chunks) const;
   std::vector<double> query(int32_t position, int32_t head) const;
 };

@@ -33,7 +33,7 @@ void check_out(const PromptRun& prompt, const PromptRun::Result& r, int32_t ever
 
 }  // namespace
 
-TEST_CASE("prompt attention equals double precision for every shape, type and path") {
+TEST_CASE("prompt attention equals double precision for every shape, type and path", "[devices]") {
   for (const int32_t d : {8, 24, 64, 80, 128})
     for (const int32_t group : {1, 2, 3, 4, 8})
       for (const DType dtype : kKvTypes)
@@ -44,24 +44,24 @@ TEST_CASE("prompt attention equals double precision for every shape, type and pa
           PromptRun prompt{home, length,
                            normals(uint32_t(d + group), size_t(length * group * 2 * d)),
                            1 / std::sqrt(float(d))};
-          for (const Isa isa : usable_isas()) {
-            INFO(name(isa) << " " << name(dtype) << " d " << d << " group " << group << " length "
-                           << length);
-            check_out(prompt, prompt.run(isa, 1, {length}), 7);
+          for (const DeviceChoice& choice : device_choices()) {
+            INFO(choice.backend << " " << choice.options.isa << " " << name(dtype) << " d " << d
+                                << " group " << group << " length " << length);
+            check_out(prompt, prompt.run(choice, {length}), 7);
           }
         }
 }
 
-TEST_CASE("prompts over several key blocks equal double precision") {
+TEST_CASE("prompts over several key blocks equal double precision", "[devices]") {
   for (const DType dtype : kKvTypes) {
     const HeadShape shape{6, 2, 64};
     Home home(dtype, shape, 640);
     home.put_random(5, 0, 600);
     PromptRun prompt{home, 600, normals(6, size_t(600 * 6 * 64), 3), 0.125f};
-    for (const Isa isa : usable_isas()) {
-      if (isa == Isa::generic && dtype != DType::f32) continue;  // emulated: slow
-      INFO(name(isa) << " " << name(dtype));
-      check_out(prompt, prompt.run(isa, 2, {600}), 97);
+    for (const DeviceChoice& choice : device_choices()) {
+      if (choice.options.isa == "generic" && dtype != DType::f32) continue;  // emulated: slow
+      INFO(choice.backend << " " << choice.options.isa << " " << name(dtype));
+      check_out(prompt, prompt.run(choice, {600}), 97);
     }
   }
 }
@@ -111,10 +111,10 @@ TEST_CASE("a prompt's attention has the same bits on every path") {
       }
 }
 
-TEST_CASE("what comes later does not exist for a query, whatever its bits") {
+TEST_CASE("what comes later does not exist for a query, whatever its bits", "[devices]") {
   const int32_t length = 290;
   for (const DType dtype : kKvTypes)
-    for (const Isa isa : usable_isas())
+    for (const DeviceChoice& choice : device_choices())
       for (const int32_t at : {3, 40, 255, 256, 270}) {
         const HeadShape shape{3, 1, 24};
         Home home(dtype, shape, 304), broken(dtype, shape, 304);
@@ -123,9 +123,9 @@ TEST_CASE("what comes later does not exist for a query, whatever its bits") {
         const std::vector<float> nan(24, NAN), inf(24, std::numeric_limits<float>::infinity());
         broken.put(0, 0, at, nan.data(), inf.data());
         const auto q = normals(8, size_t(length * 3 * 24));
-        const auto clean = PromptRun{home, length, q}.run(isa, 2, {length});
-        const auto r = PromptRun{broken, length, q}.run(isa, 2, {length});
-        INFO(name(isa) << " " << name(dtype) << " NaN at " << at);
+        const auto clean = PromptRun{home, length, q}.run(choice, {length});
+        const auto r = PromptRun{broken, length, q}.run(choice, {length});
+        INFO(choice.backend << " " << choice.options.isa << " " << name(dtype) << " NaN at " << at);
         const auto before = [&](const std::vector<float>& all, size_t size) {
           return std::vector<float>(all.begin(), all.begin() + std::ptrdiff_t(size_t(at) * size));
         };

@@ -31,6 +31,21 @@ struct DecodeStep {
   int32_t dims = 0;
   float scale = 0.25f;
 
+  // Through the operations of a device.
+  DecodeResult run(const DeviceChoice& choice) const {
+    const HeadShape shape = home.shape();
+    const auto t = int64_t(q.size()) / (shape.heads * shape.head_dim);
+    Bench bench(choice);
+    const Tensor in = bench.put(q, {t, shape.heads, shape.head_dim});
+    const Tensor out = bench.make(DType::f32, in.shape);
+    const Tensor logits = bench.make(DType::f32, {t, shape.heads, home.slots()});
+    const Tensor lse = bench.make(DType::f32, {t, shape.heads});
+    Rotary ranks;
+    if (dims > 0) ranks = {dims, bench.put(table, {int64_t(table.size()) / dims, dims / 2, 2})};
+    bench.ops().attend_decode(*bench.stream, {in, shape, segments, home.view_on(bench, plans),
+                                              ranks, scale, out, logits, lse});
+    return {bench.get(out), bench.get(logits), bench.get(lse)};
+  }
   DecodeResult run(cpu::Isa isa, int threads) const {
     const HeadShape shape = home.shape();
     const auto t = int64_t(q.size()) / (shape.heads * shape.head_dim);

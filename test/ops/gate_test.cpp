@@ -56,7 +56,7 @@ std::vector<float> run(Bench& bench, Activation kind, const std::vector<float>& 
 
 }  // namespace
 
-TEST_CASE("gate agrees with double precision, the same bits everywhere") {
+TEST_CASE("gate agrees with double precision, the same bits everywhere", "[devices]") {
   for (const Activation kind : kKinds)
     for (const auto& [rows, width] :
          {std::pair<int64_t, int64_t>{3, 5}, {2, 16}, {5, 100}, {40, 900}}) {
@@ -74,7 +74,7 @@ TEST_CASE("gate agrees with double precision, the same bits everywhere") {
     }
 }
 
-TEST_CASE("gate: large values and NaN") {
+TEST_CASE("gate: large values and NaN", "[devices]") {
   const std::vector<float> in{1e30f, -1e30f, 200, -200, NAN, 0, 1, 1, 1, 1, 1, 1};
   for (const Activation kind :
        {Activation::relu, Activation::silu, Activation::gelu, Activation::gelu_tanh})

@@ -5,7 +5,7 @@
 using namespace hydrant;
 using namespace hydrant::test;
 
-TEST_CASE("gather copies rows, repeated ones too") {
+TEST_CASE("gather copies rows, repeated ones too", "[devices]") {
   constexpr int64_t kRows = 60, kWidth = 1000;
   Random random(1);
   const auto in = random.floats(kRows * kWidth);
@@ -25,7 +25,7 @@ TEST_CASE("gather copies rows, repeated ones too") {
   }
 }
 
-TEST_CASE("gather refuses an index outside its table") {
+TEST_CASE("gather refuses an index outside its table", "[devices]") {
   for (const int32_t bad : {-1, 2}) {
     Bench bench({"cpu", {}});
     bench.ops().gather(*bench.stream, {bench.put(std::vector<int32_t>{0, bad}, {2}),

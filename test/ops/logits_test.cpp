@@ -37,7 +37,8 @@ void check_row(const float* row, int64_t vocab, int32_t best, float lse) {
 
 }  // namespace
 
-TEST_CASE("summarize_logits finds the arg max and the log of the sum, the same bits everywhere") {
+TEST_CASE("summarize_logits finds the arg max and the log of the sum, the same bits everywhere",
+          "[devices]") {
   for (const auto& [rows, vocab] : {std::pair<int64_t, int64_t>{1, 1},
                                     {2, 5},
                                     {3, 16},
@@ -61,7 +62,8 @@ TEST_CASE("summarize_logits finds the arg max and the log of the sum, the same b
     }
 }
 
-TEST_CASE("summarize_logits: the lowest id among equals, in one piece and over several") {
+TEST_CASE("summarize_logits: the lowest id among equals, in one piece and over several",
+          "[devices]") {
   for (const auto& equals : {std::vector<size_t>{3, 4, 20}, {4095, 4096}, {17, 9001}, {8999, 8998}})
     for (const DeviceChoice& choice : device_choices(3)) {
       std::vector<float> logits(9002, -1);
@@ -74,7 +76,7 @@ TEST_CASE("summarize_logits: the lowest id among equals, in one piece and over s
   CHECK(run(bench, std::vector<float>(9002, 0.5f), 1).best[0] == 0);
 }
 
-TEST_CASE("summarize_logits: -inf is a logit like others while one is finite") {
+TEST_CASE("summarize_logits: -inf is a logit like others while one is finite", "[devices]") {
   for (const DeviceChoice& choice : device_choices()) {
     std::vector<float> logits(10000, -kInfinity);
     logits[7000] = 3;
@@ -85,7 +87,8 @@ TEST_CASE("summarize_logits: -inf is a logit like others while one is finite") {
   }
 }
 
-TEST_CASE("summarize_logits: a NaN or no finite maximum gives NaN for that row alone") {
+TEST_CASE("summarize_logits: a NaN or no finite maximum gives NaN for that row alone",
+          "[devices]") {
   for (const DeviceChoice& choice : device_choices())
     for (const size_t at : {size_t{0}, size_t{1}, size_t{17}, size_t{4100}, size_t{4999}}) {
       std::vector<float> logits(6 * 5000, 1);

@@ -64,7 +64,7 @@ void check_row(const Case& c, const Inputs& x, int64_t row, const std::vector<fl
 
 }  // namespace
 
-TEST_CASE("normalize agrees with double precision, the same bits everywhere") {
+TEST_CASE("normalize agrees with double precision, the same bits everywhere", "[devices]") {
   for (const NormKind kind : {NormKind::layer, NormKind::rms})
     for (const Case& c :
          {Case{kind, 3, 1, true, false, 0, 1e-5f}, Case{kind, 2, 7, true, true, 0, 1e-5f},
@@ -81,7 +81,7 @@ TEST_CASE("normalize agrees with double precision, the same bits everywhere") {
     }
 }
 
-TEST_CASE("normalize: a row alone gets the bits it has among others") {
+TEST_CASE("normalize: a row alone gets the bits it has among others", "[devices]") {
   const Case c{NormKind::layer, 70, 640, true, false, 1, 1e-5f};  // large enough to fork
   const Inputs x(c);
   for (const DeviceChoice& choice : device_choices(3)) {
@@ -91,7 +91,7 @@ TEST_CASE("normalize: a row alone gets the bits it has among others") {
   }
 }
 
-TEST_CASE("normalize passes a NaN on to its row and to no other") {
+TEST_CASE("normalize passes a NaN on to its row and to no other", "[devices]") {
   Case c{NormKind::rms, 3, 40, false, false, 0, 1e-5f};
   Inputs x(c);
   x.in[40 + 39] = NAN;

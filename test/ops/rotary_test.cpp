@@ -7,7 +7,7 @@
 using namespace hydrant;
 using namespace hydrant::test;
 
-TEST_CASE("rotary_table holds cosines and sines, rounded once, far out too") {
+TEST_CASE("rotary_table holds cosines and sines, rounded once, far out too", "[devices]") {
   const std::vector<int32_t> places{0, 1, 2, 511, 8191, 131072, 1000000};
   std::vector<float> frequency;
   for (int i = 0; i < 32; i++) frequency.push_back(std::pow(10000.0f, -float(i) / 32));

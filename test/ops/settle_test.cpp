@@ -50,10 +50,21 @@ struct Logits {
   }
 };
 
-// Rows of every kind at once: filling, evicting, long, not scored; tokens in another order.
+void settle(const DeviceChoice& choice, CacheHome& home, std::span<const Segment> segments,
+            const Logits& l) {
+  Bench bench(choice);
+  home.on_device(bench, [&](const CacheView& view) {
+    SettleArgs args = l.args(segments, view);
+    args.logits = bench.put(l.logits, args.logits.shape);
+    args.lse = bench.put(l.lse, args.lse.shape);
+    bench.ops().settle(*bench.stream, args);
+  });
+}
+
+// Rows of every kind at once: filling, evicting, long, not scored.
 struct Step {
   CacheHome home{kLayout, 5, 2, 700};
-  std::vector<Segment> segments{{3, 650, 1, 2}, {0, 9, 1, 0}, {4, 20, 1, 1}, {1, 0, 1, 3}};
+  std::vector<Segment> segments{{0, 9, 1, 0}, {4, 20, 1, 1}, {3, 650, 1, 2}, {1, 0, 1, 3}};
 
   explicit Step(Id id) {
     home.plans[3] = {{2, 300, 321}, id, Positions::original, true};
@@ -72,18 +83,18 @@ struct Step {
   }
 };
 
-TEST_CASE("settle adds what each slot received, in every path and for 1 to 8 query heads") {
-  for (const cpu::Isa isa : cpu::usable_isas())
+TEST_CASE("settle adds what each slot received, in every path and for 1 to 8 query heads",
+          "[devices]") {
+  for (const DeviceChoice& choice : device_choices(2))
     for (const Id id : {Id::h2o, Id::tova})
       for (int32_t group = 1; group <= 8; group++) {
-        CAPTURE(std::string(cpu::name(isa)), int(id), group);
+        CAPTURE(choice.backend, choice.options.isa, int(id), group);
         Step step(id);
         const CacheView view = step.home.view();
         std::mt19937 random{uint32_t(group)};
         Logits logits(step.segments, view, 2 * group, random);
         Step before(id);
-        cpu::ThreadPool pool(2);
-        cpu::settle(pool, isa, logits.args(step.segments, view));
+        settle(choice, step.home, step.segments, logits);
 
         for (const Segment& s : step.segments) {
           const RowPlan& plan = view.plans[s.place];
@@ -129,24 +140,26 @@ TEST_CASE("settle gives the same bits in every path, order and number of threads
     }
 }
 
-TEST_CASE("victims: nobody while filling, the leaving one without scores, else the least") {
-  Step step(Id::h2o);
-  const CacheView view = step.home.view();
-  std::mt19937 random(11);
-  const Logits logits(step.segments, view, 2, random);
-  cpu::ThreadPool pool(2);
-  cpu::settle(pool, cpu::Isa::generic, logits.args(step.segments, view));
-  for (int32_t head = 0; head < view.kv_heads; head++) {
-    CHECK(view.victim[view.head_index(0, head)] == -1);
-    CHECK(view.victim[view.head_index(1, head)] == -1);
-    CHECK(view.victim[view.head_index(4, head)] == view.plans[4].slots.slot_of(20));
-    CHECK(view.victim[view.head_index(2, head)] == -7);  // no segment: not touched
-    const float* score = view.scores_of(3, head);
-    const int32_t leaving = view.plans[3].slots.leaving_of(650);
-    int32_t least = leaving;
-    for (int32_t row = 2; row < 302; row++)
-      if (score[row] < score[least]) least = row;
-    CHECK(view.victim[view.head_index(3, head)] == least);
+TEST_CASE("victims: nobody while filling, the leaving one without scores, else the least",
+          "[devices]") {
+  for (const DeviceChoice& choice : device_choices(2)) {
+    Step step(Id::h2o);
+    const CacheView view = step.home.view();
+    std::mt19937 random(11);
+    const Logits logits(step.segments, view, 2, random);
+    settle(choice, step.home, step.segments, logits);
+    for (int32_t head = 0; head < view.kv_heads; head++) {
+      CHECK(view.victim[view.head_index(0, head)] == -1);
+      CHECK(view.victim[view.head_index(1, head)] == -1);
+      CHECK(view.victim[view.head_index(4, head)] == view.plans[4].slots.slot_of(20));
+      CHECK(view.victim[view.head_index(2, head)] == -7);  // no segment: not touched
+      const float* score = view.scores_of(3, head);
+      const int32_t leaving = view.plans[3].slots.leaving_of(650);
+      int32_t least = leaving;
+      for (int32_t row = 2; row < 302; row++)
+        if (score[row] < score[least]) least = row;
+      CHECK(view.victim[view.head_index(3, head)] == least);
+    }
   }
 }
 

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "runtime/backends/cpu/kernels/kv_layout.hpp"
 #include "test/support/backend_fixture.hpp"
+#include "test/support/kv_content.hpp"
 #include "test/support/near.hpp"
 #include "test/support/random.hpp"
 
@@ -68,14 +68,21 @@ void check_queries(const Model& m, const Inputs& x, const std::vector<float>& q,
   });
 }
 
+// What the runs of a row's heads hold.
+struct Content {
+  std::vector<std::byte> bytes;
+  size_t head_bytes = 0;
+  const std::byte* head(int32_t h) const { return bytes.data() + size_t(h) * head_bytes; }
+};
+
 // Key and value of a slot must be those of the token.
-void check_slot(const Model& m, const Inputs& x, const KvRuns& runs, int64_t slot, int64_t token,
+void check_slot(const Model& m, const Inputs& x, const Content& runs, int64_t slot, int64_t token,
                 bool rotated) {
   for (int32_t h = 0; h < m.shape.kv_heads; h++) {
     std::vector<float> key(size_t(m.shape.head_dim)), value(key);
-    const std::byte* head = runs.data + size_t(h) * runs.head_bytes;
-    cpu::get_key(m.layout(), head, slot, key.data());
-    cpu::get_value(m.layout(), head, slot, value.data());
+    const std::byte* const head = runs.head(h);
+    read_key(m.layout(), head, slot, key.data());
+    read_value(m.layout(), head, slot, value.data());
     const auto stored = [&](int64_t from, size_t e, bool turned) {
       Expected expected = x.at(m, token, from + h, int64_t(e), turned);
       expected.tolerance += m.rounding() * std::abs(expected.value);
@@ -92,26 +99,21 @@ KvRuns make_runs(Bench& bench, const Model& m, int32_t slots) {
   return {static_cast<std::byte*>(bench.bytes(head * size_t(m.shape.kv_heads), 0x11)), head, run};
 }
 
-std::vector<std::byte> content(const KvRuns& runs, const Model& m) {
-  return {runs.data, runs.data + runs.head_bytes * size_t(m.shape.kv_heads)};
-}
-
-std::vector<DeviceChoice> cpu_choices(int threads) {
-  auto choices = device_choices(threads);
-  std::erase_if(choices, [](const DeviceChoice& c) { return c.backend != "cpu"; });
-  return choices;
+Content content(Bench& bench, const KvRuns& runs, const Model& m) {
+  Content c{std::vector<std::byte>(runs.head_bytes * size_t(m.shape.kv_heads)), runs.head_bytes};
+  bench.get_bytes(c.bytes.data(), runs.data, c.bytes.size());
+  return c;
 }
 
 struct PromptResult {
   std::vector<float> q;
-  std::vector<std::byte> kv, raw;
+  Content kv, raw;
 };
 
 // A prompt of `length` cut at `cuts`, one call each; before it `padding` tokens of someone else.
 PromptResult split_prompt(Bench& bench, const Model& m, const Inputs& x, int32_t length,
-                          const std::vector<int32_t>& cuts, KvRuns& runs, KvRuns& raw) {
-  runs = make_runs(bench, m, length);
-  raw = make_runs(bench, m, length);
+                          const std::vector<int32_t>& cuts) {
+  const KvRuns runs = make_runs(bench, m, length), raw = make_runs(bench, m, length);
   PromptResult result;
   for (size_t i = 0; i + 1 < cuts.size(); i++) {
     const int32_t first = cuts[i], count = cuts[i + 1] - first;
@@ -131,35 +133,35 @@ PromptResult split_prompt(Bench& bench, const Model& m, const Inputs& x, int32_t
     const auto queries = bench.get(q);
     result.q.insert(result.q.end(), queries.begin(), queries.end());
   }
-  result.kv = content(runs, m);
-  result.raw = content(raw, m);
+  result.kv = content(bench, runs, m);
+  result.raw = content(bench, raw, m);
   return result;
 }
 
 }  // namespace
 
-TEST_CASE("split_prompt rotates and stores, the same bits for every chunk, thread and path") {
+TEST_CASE("split_prompt rotates and stores, the same bits for every chunk, thread and path",
+          "[devices]") {
   constexpr int32_t kLength = 150;
   for (const Model& m : kModels) {
     const Inputs x(m, kLength);
     PromptResult expected;
     for (const int threads : {1, 3})
-      for (const DeviceChoice& choice : cpu_choices(threads))
+      for (const DeviceChoice& choice : device_choices(threads))
         for (const auto& cuts : std::vector<std::vector<int32_t>>{
                  {0, kLength}, {0, 16, 32, kLength}, {0, 1, 7, 100, 149, kLength}}) {
           INFO(choice.options.isa << ", " << threads << " threads, " << cuts.size() << " cuts");
           Bench bench(choice);
-          KvRuns runs, raw;
-          const auto result = split_prompt(bench, m, x, kLength, cuts, runs, raw);
+          const auto result = split_prompt(bench, m, x, kLength, cuts);
           if (expected.q.empty()) {
             for (int32_t t = 0; t < kLength; t++) {
               check_queries(m, x, result.q, t, true);
-              check_slot(m, x, runs, t, t, true);
+              check_slot(m, x, result.kv, t, t, true);
             }
             for (int32_t t = 0; t < kLength; t++)
               for (int32_t h = 0; h < m.shape.kv_heads; h++) {
                 std::vector<float> key(size_t(m.shape.head_dim));
-                cpu::get_key(m.layout(), raw.data + size_t(h) * raw.head_bytes, t, key.data());
+                read_key(m.layout(), result.raw.head(h), t, key.data());
                 check_near(key, [&](size_t e) -> Expected {
                   const double v = x.at(m, t, m.shape.heads + h, int64_t(e), false).value;
                   return {v, m.rounding() * std::abs(v)};
@@ -168,39 +170,41 @@ TEST_CASE("split_prompt rotates and stores, the same bits for every chunk, threa
             expected = result;
           }
           CHECK(same_bits(result.q, expected.q));
-          CHECK(same_bits(result.kv, expected.kv));
-          CHECK(same_bits(result.raw, expected.raw));
+          CHECK(same_bits(result.kv.bytes, expected.kv.bytes));
+          CHECK(same_bits(result.raw.bytes, expected.raw.bytes));
         }
   }
 }
 
-TEST_CASE("split_prompt: several prompts in one step get what each gets alone") {
+TEST_CASE("split_prompt: several prompts in one step get what each gets alone", "[devices]") {
   const Model& m = kModels[0];
   const Inputs x(m, 120);
-  for (const DeviceChoice& choice : cpu_choices(3)) {
+  for (const DeviceChoice& choice : device_choices(3)) {
     Bench bench(choice);
     // tokens 0-49 at positions 30-79, a hole, tokens 60-119 at positions 0-59 of a longer prompt
     KvRuns first = make_runs(bench, m, 80), second = make_runs(bench, m, 200);
     const PromptSegment segments[] = {{{0, 30, 50, 0}, first, {}, nullptr, nullptr, 80, 0},
                                       {{1, 0, 60, 60}, second, {}, nullptr, nullptr, 200, 0}};
-    const auto untouched = content(make_runs(bench, m, 200), m);
+    const Content untouched = content(bench, make_runs(bench, m, 200), m);
     const Tensor q = bench.make(DType::f32, {120, m.shape.heads, m.shape.head_dim});
     bench.ops().split_prompt(*bench.stream,
                              {bench.put(x.qkv, {120, m.width()}), x.rotary(bench, m, 120), m.shape,
                               segments, m.dtype, q});
     const auto queries = bench.get(q);
-    for (int32_t t = 0; t < 50; t++) check_slot(m, x, first, 30 + t, t, true);
-    for (int32_t t = 0; t < 60; t++) check_slot(m, x, second, t, 60 + t, true);
+    const Content one = content(bench, first, m), two = content(bench, second, m);
+    for (int32_t t = 0; t < 50; t++) check_slot(m, x, one, 30 + t, t, true);
+    for (int32_t t = 0; t < 60; t++) check_slot(m, x, two, t, 60 + t, true);
     for (const int32_t t : {0, 49, 60, 119}) check_queries(m, x, queries, t, true);
     CHECK(std::isnan(queries[size_t(55 * m.shape.heads * m.shape.head_dim)]));  // nobody's token
     // Runs from 64 on belong to later chunks.
     const size_t later = 64 / kRunSlots * second.run_bytes;
-    CHECK(std::equal(second.data + later, second.data + second.head_bytes,
-                     untouched.begin() + int64_t(later)));
+    CHECK(std::equal(two.bytes.begin() + int64_t(later),
+                     two.bytes.begin() + int64_t(two.head_bytes),
+                     untouched.bytes.begin() + int64_t(later)));
   }
 }
 
-TEST_CASE("split_decode puts each token into its landing row") {
+TEST_CASE("split_decode puts each token into its landing row", "[devices]") {
   for (const Model& m : kModels) {
     constexpr int32_t kPlaces = 5, kSlots = 32;
     const Inputs x(m, 5);
@@ -214,7 +218,7 @@ TEST_CASE("split_decode puts each token into its landing row") {
     const Segment segments[] = {{4, 30, 1, 0}, {0, 5, 1, 1}, {1, 100, 1, 2}, {2, 7, 1, 4}};
     const int32_t landing[] = {30, 5, 8, 7};
     for (const int threads : {1, 3})
-      for (const DeviceChoice& choice : cpu_choices(threads)) {
+      for (const DeviceChoice& choice : device_choices(threads)) {
         INFO(choice.options.isa << ", " << threads << " threads");
         Bench bench(choice);
         CacheView cache;
@@ -226,23 +230,26 @@ TEST_CASE("split_decode puts each token into its landing row") {
         cache.plans = plans;
         cache.places = kPlaces, cache.kv_heads = m.shape.kv_heads;
         cache.head_dim = m.shape.head_dim, cache.slots = kSlots, cache.dtype = m.dtype;
-        const auto idle = content(cache.row(3), m);
+        const Content idle = content(bench, cache.row(3), m);
         const Tensor q = bench.make(DType::f32, {5, m.shape.heads, m.shape.head_dim});
         bench.ops().split_decode(
             *bench.stream,
             {bench.put(x.qkv, {5, m.width()}), x.rotary(bench, m, 5), m.shape, segments, cache, q});
         const auto queries = bench.get(q);
+        std::vector<int32_t> positions(heads * kSlots);
+        bench.get_bytes(positions.data(), cache.position, positions.size() * 4);
         for (size_t i = 0; i < 4; i++) {
           const Segment& s = segments[i];
           const bool rotated = plans[s.place].positions == Positions::original;
           INFO("place " << s.place);
           check_queries(m, x, queries, s.token, rotated);
-          check_slot(m, x, cache.row(s.place), landing[i], s.token, rotated);
+          check_slot(m, x, content(bench, cache.row(s.place), m), landing[i], s.token, rotated);
           for (int32_t h = 0; h < m.shape.kv_heads; h++)
             for (int32_t slot = 0; slot < kSlots; slot++)
-              CHECK(cache.positions_of(s.place, h)[slot] == (slot == landing[i] ? s.first : -1));
+              CHECK(positions[cache.head_index(s.place, h) * kSlots + size_t(slot)] ==
+                    (slot == landing[i] ? s.first : -1));
         }
-        CHECK(same_bits(content(cache.row(3), m), idle));
+        CHECK(same_bits(content(bench, cache.row(3), m).bytes, idle.bytes));
       }
   }
 }

@@ -7,9 +7,6 @@
 
 #include "policies/budget.hpp"
 #include "policies/registry.hpp"
-#include "runtime/backends/cpu/kernels/kv_layout.hpp"
-#include "runtime/backends/cpu/kernels/settle.hpp"
-#include "runtime/backends/cpu/kernels/store.hpp"
 #include "test/support/cache_home.hpp"
 #include "test/support/naive_cache.hpp"
 
@@ -57,8 +54,7 @@ class Batch {
  public:
   explicit Batch(uint32_t seed)
       : random_(seed),
-        pool_(1 + random_.below(3)),
-        isa_(cpu::usable_isas()[size_t(random_.below(int32_t(cpu::usable_isas().size())))]),
+        bench_(random_choice(random_)),
         layout_{random_.of({DType::f32, DType::f16, DType::bf16}), kHeadDim},
         kv_heads_(1 + random_.below(3)),
         group_(1 + random_.below(8)),
@@ -83,6 +79,11 @@ class Batch {
 
  private:
   static constexpr int32_t kPlaces = 5, kLongest = 80;
+
+  static DeviceChoice random_choice(Random& random) {
+    const auto choices = device_choices(1 + random.below(3));
+    return choices[size_t(random.below(int32_t(choices.size())))];
+  }
 
   RowPlan random_plan(int32_t prompt, int32_t steps) {
     const auto id = random_.of({policy::Id::full, policy::Id::local, policy::Id::sinks,
@@ -116,9 +117,9 @@ class Batch {
         const auto key = content(Part::key, place, head, p),
                    rotated = content(Part::rotated_key, place, head, p),
                    value = content(Part::value, place, head, p);
-        cpu::put_key(layout_, kv.head(head), p, raw_keys ? rotated.data() : key.data());
-        cpu::put_key(layout_, raw.head(head), p, key.data());
-        cpu::put_value(layout_, kv.head(head), p, value.data());
+        write_key(layout_, kv.head(head), p, raw_keys ? rotated.data() : key.data());
+        write_key(layout_, raw.head(head), p, key.data());
+        write_value(layout_, kv.head(head), p, value.data());
         sum[size_t(head * stride + p)] = float(random_.below(12));
         last[size_t(head * stride + p)] = float(random_.below(4));
       }
@@ -126,15 +127,12 @@ class Batch {
     args.prompt.segment = {place, 0, row.prompt, 0};
     args.prompt.length = row.prompt;
     args.prompt.stats_stride = stride;
-    args.prompt.kv = kv.view;
-    if (raw_keys) args.prompt.raw = raw.view;
     if (row.plan.scored) {
       args.prompt.sum = sum.data();
       args.prompt.last = last.data();
     }
     args.shape = {kv_heads_ * group_, kv_heads_, kHeadDim};
-    args.to = home_.view();
-    cpu::store_prompt(pool_, args);
+    store_prompt(bench_, home_, args, &kv, raw_keys ? &raw : nullptr);
 
     for (int32_t head = 0; head < kv_heads_; head++) {
       row.naive.emplace_back(row.plan.policy, row.plan.slots);
@@ -150,8 +148,7 @@ class Batch {
   void step(const std::vector<Row*>& rows) {
     // Offloaded: attention sees a copy of the keys and values, the rest is always the home's.
     std::vector<std::byte> copy = home_.bytes;
-    const CacheView to = home_.view();
-    CacheView from = to;
+    CacheView from = home_.view();
     if (staged_) from.kv.data = copy.data();
 
     const int32_t heads = kv_heads_ * group_, slots = from.slots;
@@ -167,8 +164,8 @@ class Batch {
       const int32_t landing = row.plan.slots.landing_of(now);
       for (int32_t head = 0; head < kv_heads_; head++) {
         std::byte* const runs = head_of(from, place, head);
-        cpu::put_key(layout_, runs, landing, content(Part::key, place, head, now).data());
-        cpu::put_value(layout_, runs, landing, content(Part::value, place, head, now).data());
+        write_key(layout_, runs, landing, content(Part::key, place, head, now).data());
+        write_value(layout_, runs, landing, content(Part::value, place, head, now).data());
         from.positions_of(place, head)[landing] = now;
         // Every query head gives each row all or nothing: exp is exactly 1 or 0, ties are frequent.
         auto& received = mass[i * size_t(kv_heads_) + size_t(head)];
@@ -182,26 +179,33 @@ class Batch {
           }
       }
     }
-    const HeadShape shape{heads, kv_heads_, kHeadDim};
-    const int64_t t = int64_t(rows.size());
-    cpu::settle(pool_, isa_,
-                {{logits.data(), DType::f32, {t, heads, slots}},
-                 {lse.data(), DType::f32, {t, heads}},
-                 shape,
-                 segments,
-                 from});
+    settle_and_store(segments, logits, lse, copy);
     for (size_t i = 0; i < rows.size(); i++)
       for (int32_t head = 0; head < kv_heads_; head++) {
-        const int32_t place = segments[i].place;
-        const int32_t victim = from.victim[from.head_index(place, head)];
         const auto& received = mass[i * size_t(kv_heads_) + size_t(head)];
         const auto expected =
             rows[i]->naive[size_t(head)].step([&](int32_t p) { return received[size_t(p)]; });
-        REQUIRE((victim >= 0) == expected.has_value());
-        if (expected) REQUIRE(from.positions_of(place, head)[victim] == *expected);
+        const int32_t place = segments[i].place;
+        REQUIRE((from.victim[from.head_index(place, head)] >= 0) == expected.has_value());
       }
-    cpu::store_decode(pool_, {segments, from, to});
     for (Row* row : rows) row->taken++;
+  }
+
+  void settle_and_store(const std::vector<Segment>& segments, const std::vector<float>& logits,
+                        const std::vector<float>& lse, const std::vector<std::byte>& copy) {
+    const int32_t heads = kv_heads_ * group_;
+    const auto t = int64_t(segments.size());
+    home_.on_device(bench_, [&](const CacheView& to) {
+      CacheView from = to;
+      if (staged_)
+        from.kv.data = static_cast<std::byte*>(bench_.put_bytes(copy.data(), copy.size()));
+      bench_.ops().settle(*bench_.stream, {bench_.put(logits, {t, heads, to.slots}),
+                                           bench_.put(lse, {t, heads}),
+                                           {heads, kv_heads_, kHeadDim},
+                                           segments,
+                                           from});
+      bench_.ops().store_decode(*bench_.stream, {segments, from, to});
+    });
   }
 
   // The home holds what the lists hold, and under each position its own key and value.
@@ -219,17 +223,16 @@ class Batch {
       REQUIRE(found == expected);
       Vector x;
       for (int32_t slot = 0; slot < stored; slot++) {
-        cpu::get_key(layout_, head_of(view, place, head), slot, x.data());
+        read_key(layout_, head_of(view, place, head), slot, x.data());
         if (x != content(Part::key, place, head, positions[slot])) FAIL("key in slot " << slot);
-        cpu::get_value(layout_, head_of(view, place, head), slot, x.data());
+        read_value(layout_, head_of(view, place, head), slot, x.data());
         if (x != content(Part::value, place, head, positions[slot])) FAIL("value in slot " << slot);
       }
     }
   }
 
   Random random_;
-  cpu::ThreadPool pool_;
-  cpu::Isa isa_;
+  Bench bench_;
   cpu::KvLayout layout_;
   int32_t kv_heads_, group_;
   bool staged_;
@@ -237,13 +240,14 @@ class Batch {
   std::vector<Row> rows_;
 };
 
-TEST_CASE("ragged batches keep what the lists keep, under their own keys and values") {
+TEST_CASE("ragged batches keep what the lists keep, under their own keys and values", "[devices]") {
+  const bool emulated = test_backend() == "cuda";
   int64_t head_steps = 0;
-  for (uint32_t seed = 1; seed <= 800; seed++) {
+  for (uint32_t seed = 1; seed <= (emulated ? 40u : 800u); seed++) {
     CAPTURE(seed);
     head_steps += Batch(seed).run();
   }
-  CHECK(head_steps > 120000);
+  CHECK(head_steps > (emulated ? 6000 : 120000));
 }
 
 }  // namespace

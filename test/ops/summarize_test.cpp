@@ -45,7 +45,7 @@ void check_columns(const PromptRun& prompt, const Columns& columns) {
 
 }  // namespace
 
-TEST_CASE("column sums equal double precision for every shape, type and path") {
+TEST_CASE("column sums equal double precision for every shape, type and path", "[devices]") {
   for (const int32_t d : {8, 24, 64, 80, 128})
     for (const int32_t group : {1, 2, 3, 4, 8})
       for (const DType dtype : kKvTypes) {
@@ -55,20 +55,21 @@ TEST_CASE("column sums equal double precision for every shape, type and path") {
         home.put_random(1, 0, length);
         const PromptRun prompt{home, length, normals(2, size_t(length * group * 2 * d)),
                                1 / std::sqrt(float(d))};
-        for (const Isa isa : usable_isas()) {
-          INFO(name(isa) << " " << name(dtype) << " d " << d << " group " << group);
-          check_columns(prompt, prompt.run(isa, 1, {length}).columns);
+        for (const DeviceChoice& choice : device_choices()) {
+          INFO(choice.backend << " " << choice.options.isa << " " << name(dtype) << " d " << d
+                              << " group " << group);
+          check_columns(prompt, prompt.run(choice, {length}).columns);
         }
       }
 }
 
-TEST_CASE("a prompt of one token gives its key everything") {
+TEST_CASE("a prompt of one token gives its key everything", "[devices]") {
   const HeadShape shape{6, 2, 64};
   Home home(DType::bf16, shape, 16);
   home.put_random(1, 0, 1);
   const PromptRun prompt{home, 1, normals(2, 6 * 64)};
-  for (const Isa isa : usable_isas()) {
-    const Columns c = prompt.run(isa, 2, {1}).columns;
+  for (const DeviceChoice& choice : device_choices()) {
+    const Columns c = prompt.run(choice, {1}).columns;
     CHECK(c.sum == std::vector<float>(2, 3.0f));
     CHECK(c.last == std::vector<float>(2, 3.0f));
   }
@@ -96,7 +97,7 @@ TEST_CASE("column sums over several key blocks: every query hands out exactly it
   }
 }
 
-TEST_CASE("one-hot attention of huge logits gives whole numbers and exact zeros") {
+TEST_CASE("one-hot attention of huge logits gives whole numbers and exact zeros", "[devices]") {
   const HeadShape shape{2, 1, 8};
   const int32_t length = 40;
   Home home(DType::f32, shape, 48);
@@ -107,8 +108,8 @@ TEST_CASE("one-hot attention of huge logits gives whole numbers and exact zeros"
     home.put(0, 0, i, key.data(), value.data());
     q.insert(q.end(), 16, 1e5f);
   }
-  for (const Isa isa : usable_isas()) {
-    const Columns c = PromptRun{home, length, q, 1}.run(isa, 2, {7, 33}).columns;
+  for (const DeviceChoice& choice : device_choices()) {
+    const Columns c = PromptRun{home, length, q, 1}.run(choice, {7, 33}).columns;
     std::vector<float> sum(size_t(length), 0), last(size_t(length), 0);
     sum[0] = 2 * 5;
     sum[5] = 2 * 35;

@@ -8,6 +8,7 @@
 
 #include "runtime/backends/cpu/isa.hpp"
 #include "runtime/backends/registry.hpp"
+#include "test/support/test_backend.hpp"
 
 namespace hydrant::test {
 
@@ -20,7 +21,7 @@ struct DeviceChoice {
 inline std::vector<DeviceChoice> device_choices(int threads = 1) {
   std::vector<DeviceChoice> choices;
   for (const Backend& backend : backends()) {
-    if (!backend.usable()) continue;
+    if (!backend.usable() || (!test_backend().empty() && backend.name != test_backend())) continue;
     if (backend.name == "cpu")
       for (const cpu::Isa isa : cpu::usable_isas())
         choices.push_back({"cpu", {threads, std::string(cpu::name(isa))}});
@@ -37,6 +38,7 @@ class Bench {
       : device(open_device(choice.backend, choice.options)),
         stream(device->make_stream("compute", inline_work)) {}
   Ops& ops() { return device->ops(); }
+  bool is_cpu() const { return device->name() == "cpu"; }
 
   void* bytes(size_t count, int fill = 0xff) {  // 0xff: floats that are NaN
     buffers_.push_back(device->allocate(Memory::device, count + 1, "a test"));
@@ -60,6 +62,18 @@ class Bench {
     stream->copy(values.data(), from.data, values.size() * sizeof(T));
     stream->synchronize();
     return values;
+  }
+
+  // Bytes of the host's there, and back.
+  void* put_bytes(const void* from, size_t count) {
+    void* const to = bytes(count);
+    stream->copy(to, from, count);
+    stream->synchronize();
+    return to;
+  }
+  void get_bytes(void* to, const void* from, size_t count) {
+    stream->copy(to, from, count);
+    stream->synchronize();
   }
 
   std::unique_ptr<Device> device;

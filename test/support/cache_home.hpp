@@ -3,9 +3,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "runtime/backends/cpu/kernels/kv_layout.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/device/cache_view.hpp"
+#include "test/support/backend_fixture.hpp"
+#include "test/support/kv_content.hpp"
 
 namespace hydrant::test {
 
@@ -19,6 +20,11 @@ struct Runs {
     view.head_bytes = size_t(ceil_div(slots, kRunSlots)) * view.run_bytes;
     bytes.resize(view.head_bytes * size_t(kv_heads));
     view.data = bytes.data();
+  }
+  KvRuns on_device(Bench& bench) const {
+    KvRuns there = view;
+    there.data = static_cast<std::byte*>(bench.put_bytes(bytes.data(), bytes.size()));
+    return there;
   }
   std::byte* head(int32_t kv_head) { return view.data + size_t(kv_head) * view.head_bytes; }
 };
@@ -52,6 +58,22 @@ class CacheHome {
     return v;
   }
 
+  // Calls f(view) for a copy of all of it on the bench's device, and takes the copy back.
+  template <class F>
+  void on_device(Bench& bench, const F& f) {
+    CacheView v = view_;
+    v.kv.data = static_cast<std::byte*>(bench.put_bytes(bytes.data(), bytes.size()));
+    v.score = static_cast<float*>(bench.put_bytes(scores_.data(), scores_.size() * 4));
+    v.position = static_cast<int32_t*>(bench.put_bytes(positions_.data(), scores_.size() * 4));
+    v.victim = static_cast<int32_t*>(bench.put_bytes(victims_.data(), victims_.size() * 4));
+    v.plans = plans.data();
+    f(v);
+    bench.get_bytes(bytes.data(), v.kv.data, bytes.size());
+    bench.get_bytes(scores_.data(), v.score, scores_.size() * 4);
+    bench.get_bytes(positions_.data(), v.position, scores_.size() * 4);
+    bench.get_bytes(victims_.data(), v.victim, victims_.size() * 4);
+  }
+
   std::vector<policy::RowPlan> plans;  // [place]
   std::vector<std::byte> bytes;
 
@@ -60,6 +82,25 @@ class CacheHome {
   std::vector<float> scores_;
   std::vector<int32_t> positions_, victims_;
 };
+
+// Ops::store_prompt on a device: the prompt's runs are `kv` (null: the row's home itself) and `raw`
+// (null: none); its statistics are the host's.
+inline void store_prompt(Bench& bench, CacheHome& home, StorePromptArgs args, const Runs* kv,
+                         const Runs* raw) {
+  PromptSegment& p = args.prompt;
+  const auto columns = [&](float* from) {
+    const size_t bytes = size_t(p.stats_stride) * size_t(args.shape.kv_heads) * sizeof(float);
+    return from ? static_cast<float*>(bench.put_bytes(from, bytes)) : nullptr;
+  };
+  p.sum = columns(p.sum);
+  p.last = columns(p.last);
+  home.on_device(bench, [&](const CacheView& view) {
+    args.to = view;
+    p.kv = kv ? kv->on_device(bench) : view.row(p.segment.place);
+    p.raw = raw ? raw->on_device(bench) : KvRuns{};
+    bench.ops().store_prompt(*bench.stream, args);
+  });
+}
 
 inline std::byte* head_of(const CacheView& view, int32_t place, int32_t kv_head) {
   return view.row(place).data + size_t(kv_head) * view.kv.head_bytes;

@@ -1,0 +1,158 @@
+// Products through the operations of every device, against double precision.
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/base/aligned.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/half.hpp"
+#include "test/ops/linear_case.hpp"
+#include "test/support/backend_fixture.hpp"
+#include "test/support/near.hpp"
+
+using namespace hydrant;
+using namespace hydrant::test;
+
+namespace {
+
+Weight upload(Bench& bench, const FileWeights& file, Activations activations) {
+  const Ops& ops = bench.ops();
+  const size_t panel = ops.panel_bytes(file.format, file.k);
+  const auto row = size_t(row_bytes(file.format, file.k));
+  std::vector<std::byte> panels(size_t(ceil_div(file.n, kPanelRows)) * panel, std::byte{0xff});
+  for (int64_t p = 0; p * kPanelRows < file.n; p++) {
+    std::vector<const std::byte*> rows;
+    for (int64_t r = p * kPanelRows; r < std::min(file.n, (p + 1) * kPanelRows); r++)
+      rows.push_back(file.bytes.data() + size_t(r) * row);
+    ops.pack_panel(file.format, file.k, rows, panels.data() + size_t(p) * panel);
+  }
+  return {bench.put_bytes(panels.data(), panels.size()),
+          file.format,
+          activations,
+          file.n,
+          file.k,
+          panel};
+}
+
+// Sums round k times at most; bf16 inputs are rounded before; int8 ones are off by half a step of
+// their block of 32, max |x| / 254, a little more with the roundings of scales and codes. Weights
+// of blocks round once when they become f32.
+Expected product_of(const FileWeights& w, int64_t output, const float* x, Activations activations) {
+  double sum = 0, size = 0, steps = 0;
+  for (int64_t i = 0; i < w.k; i++) {
+    const double value =
+        activations == Activations::bf16 ? double(bf16_to_f32(f32_to_bf16(x[i]))) : double(x[i]);
+    const double term = w.values[size_t(output * w.k + i)] * value;
+    sum += term;
+    size += std::abs(term);
+    if (activations != Activations::int8) continue;
+    double most = 0;
+    for (int64_t j = i / 32 * 32; j < i / 32 * 32 + 32; j++)
+      most = std::max(most, std::abs(double(x[j])));
+    steps += most / 254 * (1 + 1e-4) * std::abs(w.values[size_t(output * w.k + i)]);
+  }
+  return {sum, double(w.k + 3) * kRound * size * 1.01 + steps};
+}
+
+std::vector<int64_t> widths(DType format) {
+  if (block_elements(format) == 1) return {1, 33, 64, 100};
+  return block_elements(format) == 32 ? std::vector<int64_t>{32, 288}
+                                      : std::vector<int64_t>{256, 768};
+}
+
+}  // namespace
+
+TEST_CASE("products of every format and kind of activations equal double precision", "[devices]") {
+  for (const DeviceChoice& choice : device_choices())
+    for (const Product what : every_product())
+      for (const int64_t k : widths(what.format))
+        for (const int64_t t : {1, 3, 8, 9, 21}) {
+          const int64_t n = t == 3 ? 49 : 16;
+          INFO(choice.backend << " " << choice.options.isa << " " << name(what.format)
+                              << " activations " << int(what.activations) << " k " << k << " t "
+                              << t);
+          Bench bench(choice);
+          const FileWeights file = random_weights(what.format, n, k, uint32_t(n * 7 + k));
+          const auto x = random_floats(t * k, uint32_t(t));
+          LinearArgs args{};
+          args.in = bench.put(x, {t, k});
+          args.parts[0] = upload(bench, file, what.activations);
+          args.out = bench.make(DType::f32, {t, n});
+          bench.ops().linear(*bench.stream, args);
+          check_near(bench.get(args.out), [&](size_t i) {
+            return product_of(file, int64_t(i) % n, x.data() + int64_t(i) / n * k,
+                              what.activations);
+          });
+        }
+}
+
+TEST_CASE("parts stand side by side, then bias, activation and residual, in place too",
+          "[devices]") {
+  const int64_t k = 96;
+  for (const DeviceChoice& choice : device_choices())
+    for (const int64_t t : {2, 12}) {
+      Bench bench(choice);
+      const FileWeights files[] = {random_weights(DType::bf16, 33, k, 1),
+                                   random_weights(DType::q8_0, 16, k, 2),
+                                   random_weights(DType::f32, 5, k, 3)};
+      const Activations kinds[] = {Activations::bf16, Activations::int8, Activations::f32};
+      const int64_t n = 54;
+      const auto x = random_floats(t * k, 4), bias = random_floats(n, 5),
+                 residual = random_floats(t * n, 6);
+      LinearArgs args{};
+      args.in = bench.put(x, {t, k});
+      for (size_t p = 0; p < 3; p++) args.parts[p] = upload(bench, files[p], kinds[p]);
+      args.bias = bench.put(bias, {n});
+      args.out = bench.put(residual, {t, n});
+      args.residual = args.out;
+      args.after = Activation::relu;
+      bench.ops().linear(*bench.stream, args);
+      INFO(choice.backend << " " << choice.options.isa << " t " << t);
+      check_near(bench.get(args.out), [&](size_t i) {
+        const auto token = int64_t(i) / n, output = int64_t(i) % n;
+        const size_t part = output < 33 ? 0 : output < 49 ? 1 : 2;
+        const int64_t first[] = {0, 33, 49};
+        Expected e =
+            product_of(files[part], output - first[part], x.data() + token * k, kinds[part]);
+        e.value = std::max(e.value + double(bias[size_t(output)]), 0.0) + double(residual[i]);
+        e.tolerance += 3 * kRound * (std::abs(e.value) + std::abs(double(residual[i])));
+        return e;
+      });
+    }
+}
+
+TEST_CASE("rows of embedding tables of every format", "[devices]") {
+  for (const DeviceChoice& choice : device_choices())
+    for (const Product what : every_product()) {
+      const int64_t k = widths(what.format).back(), n = 40;
+      INFO(choice.backend << " " << choice.options.isa << " " << name(what.format));
+      Bench bench(choice);
+      const FileWeights file = random_weights(what.format, n, k, 9);
+      const std::vector<int32_t> ids{39, 0, 16, 16, 7};
+      EmbedArgs args;
+      args.indices = bench.put(ids, {5});
+      args.table = upload(bench, file, what.activations);
+      args.out = bench.put(random_floats(5 * k, 1), {5, k});
+      const auto before = bench.get(args.out);
+      for (const bool accumulate : {true, false}) {
+        args.accumulate = accumulate;
+        bench.ops().embed(*bench.stream, args);
+        check_near(bench.get(args.out), [&](size_t i) -> Expected {
+          const size_t at = i / size_t(k);
+          const double value = file.values[size_t(ids[at]) * size_t(k) + i % size_t(k)] +
+                               (accumulate ? double(before[i]) : 0.0);
+          // a code times its scale, a minimum, a sum
+          return {value, 4 * kRound * (std::abs(value) + std::abs(double(before[i])) + 0.1)};
+        });
+      }
+      args.offset = 30;  // rows 69 and so on belong to another run of the table
+      args.partial = true;
+      const auto kept = bench.get(args.out);
+      bench.ops().embed(*bench.stream, args);
+      const auto partly = bench.get(args.out);
+      CHECK(std::equal(partly.begin(), partly.begin() + k, kept.begin()));
+      CHECK_FALSE(std::equal(partly.begin() + k, partly.begin() + 2 * k, kept.begin() + k));
+      args.partial = false;
+      bench.ops().embed(*bench.stream, args);
+      CHECK_THROWS_AS(bench.stream->synchronize(), Error);
+    }
+}

@@ -1,0 +1,16 @@
+// Which backend a test's executable is for: sources are built once for each.
+#pragma once
+#include <string_view>
+
+namespace hydrant::test {
+
+// "": all that the registry has.
+constexpr std::string_view test_backend() {
+#ifdef HYDRANT_TEST_DEVICE
+  return HYDRANT_TEST_DEVICE;
+#else
+  return "";
+#endif
+}
+
+}  // namespace hydrant::test
