@@ -67,11 +67,13 @@ void check_device(const RunConfig& config, const Sources& sources, Command comma
   for (const Backend& b : backends()) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", b.name);
     if (b.name != config.device) continue;
-    if (b.usable()) return;
+    const std::string why = b.trouble();
+    if (why.empty()) return;
     if (command != Command::validate)
-      fail(Fault::bad_config, "{}: this machine has no usable {} device", sources.name("device"),
-           b.name);
-    log::warning("{}: this machine has no usable {} device", sources.name("device"), b.name);
+      fail(Fault::bad_config, "{}: this machine has no usable {} device: {}",
+           sources.name("device"), b.name, why);
+    log::warning("{}: this machine has no usable {} device: {}", sources.name("device"), b.name,
+                 why);
     return;
   }
   fail(Fault::bad_config, "{}: must be one of this build's backends ({}), not '{}'",

@@ -10,7 +10,8 @@ std::unique_ptr<Device> open_device(std::string_view name, const DeviceOptions& 
   for (const Backend& b : backends()) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", b.name);
     if (name == b.name) {
-      if (!b.usable()) fail(Fault::bad_config, "device: no usable {} device on this machine", name);
+      if (const std::string why = b.trouble(); !why.empty())
+        fail(Fault::bad_config, "device: {} cannot be used: {}", name, why);
       return b.open(options);
     }
     if (b.usable() && (!best || b.preference > best->preference)) best = &b;

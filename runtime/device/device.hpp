@@ -45,11 +45,14 @@ struct InstructionPath {
 
 struct Backend {
   std::string_view name;
-  int preference;    // the highest usable one is the default
-  bool (*usable)();  // never throws
+  int preference;  // the highest usable one is the default
+  // "" where it can be used; else one line that says why not, for people. Never throws.
+  std::string (*trouble)();
   std::unique_ptr<Device> (*open)(const DeviceOptions&);
   // Instruction paths it can use on this machine, ascending; null where there is no such choice.
   std::vector<InstructionPath> (*paths)() = nullptr;
+
+  bool usable() const { return trouble().empty(); }
 };
 
 }  // namespace hydrant

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device/host_memory.hpp"
 #include "runtime/backends/cpu/kernels/intrinsics.hpp"
 #include "runtime/backends/cpu/kernels/linear.hpp"
 #include "runtime/base/aligned.hpp"
+#include "runtime/device/host_memory.hpp"
 #include "test/ops/linear_case.hpp"
 
 using namespace hydrant;

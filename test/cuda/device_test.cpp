@@ -1,4 +1,9 @@
 // The device: memory, streams and events as stream.hpp has them.
+#include <cuda_runtime_api.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <thread>
@@ -35,6 +40,40 @@ void fail_with(Stream& stream, const char* what) {
 }
 
 }  // namespace
+
+// In a process of its own, and before any other test, for the emulator reads its environment once.
+std::string refusal_with(const char* variable, const char* value) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    setenv(variable, value, 1);
+    const std::string said = refusal(Fault::bad_config, [] { open_device("cuda", {}); }) +
+                             "; default: " + std::string(open_device("", {})->name());
+    _exit(write(ends[1], said.data(), said.size()) == ssize_t(said.size()) ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string said(1000, ' ');
+  const ssize_t size = read(ends[0], said.data(), said.size());
+  said.resize(size_t(std::max<ssize_t>(size, 0)));
+  close(ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return said;
+}
+
+TEST_CASE("without a device, a driver or one that is new enough the reason is said") {
+  CHECK(refusal_with("EMU_DEVICES", "0") ==
+        "device: cuda cannot be used: no NVIDIA driver is installed; default: cpu");
+  CHECK(refusal_with("EMU_DRIVER", "11040") ==
+        "device: cuda cannot be used: the NVIDIA driver is for CUDA 11.4, this program needs one "
+        "for " +
+            std::to_string(CUDART_VERSION / 1000) + ".0 or later; default: cpu");
+  CHECK(refusal_with("EMU_SM", "61") ==
+        "device: cuda cannot be used: no NVIDIA device of compute capability 7.5 or later; "
+        "default: cpu");
+}
 
 TEST_CASE("the device says what it is, and is the default where it answers") {
   const auto device = open_cuda();

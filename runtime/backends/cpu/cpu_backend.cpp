@@ -6,7 +6,7 @@ namespace hydrant {
 const Backend& cpu_backend();  // the generated registry's declaration
 
 const Backend& cpu_backend() {
-  static constexpr Backend backend{"cpu", /*preference=*/0, [] { return true; },
+  static constexpr Backend backend{"cpu", /*preference=*/0, [] { return std::string(); },
                                    [](const DeviceOptions& options) -> std::unique_ptr<Device> {
                                      return std::make_unique<cpu::CpuDevice>(options);
                                    },

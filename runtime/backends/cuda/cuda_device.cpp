@@ -10,8 +10,6 @@ namespace hydrant::cuda {
 CudaDevice::CudaDevice(const DeviceOptions& options) {
   if (!options.isa.empty())
     fail(Fault::bad_config, "isa: '{}' is the CPU's; a card has only its own", options.isa);
-  if (const std::string why = trouble(); !why.empty())
-    fail(Fault::bad_config, "device: cuda: {}", why);
   select();
   const int sm = capability(index_);
   if (sm < kLeastCapability)

@@ -208,7 +208,12 @@ cudaError_t FakeRuntime::copy(void* to, const void* from, size_t bytes, cudaMemc
   if (kind != cudaMemcpyDefault) die("copies name no direction here: cudaMemcpyDefault");
   if (!from_device && !from_pinned) {  // pageable: staged by the call
     const auto* begin = static_cast<const char*>(from);
-    auto staged = std::make_shared<std::vector<char>>(begin, begin + bytes);
+    // Whoever lets go of it last frees it, which is nobody's business but the fake's.
+    const std::shared_ptr<std::vector<char>> staged(new std::vector<char>(begin, begin + bytes),
+                                                    [](std::vector<char>* unused) {
+                                                      const Hidden hidden;
+                                                      delete unused;
+                                                    });
     push(stream, {[=] { std::memcpy(to, staged->data(), bytes); }, nullptr, nullptr, nullptr});
   } else {
     push(stream, {[=] { std::memcpy(to, from, bytes); }, nullptr, nullptr, nullptr});

@@ -33,7 +33,8 @@ __global__ void __launch_bounds__(kThreads)
   if (i < count) out[i] = from_float<__nv_bfloat16>(in[i]);
 }
 
-// A warp for each 32 neighbours, which have one scale: int8 codes times their scale. A NaN or infinity spoils its block.
+// A warp for each 32 neighbours, which have one scale: int8 codes times their scale. A NaN or
+// infinity spoils its block.
 __global__ void __launch_bounds__(kThreads)
     round_int8_kernel(const float* in, float* out, int64_t count) {
   const int64_t i = element();
