@@ -1,5 +1,6 @@
 #include "offload/disk_panels.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/base/aligned.hpp"
@@ -31,8 +32,8 @@ DiskPanels::DiskPanels(const Checkpoint& checkpoint, Device& device, const Weigh
     auto stream = lanes > 0
                       ? device.make_stream(fmt::format("disk {}", i + 1), /*inline_work=*/false)
                       : nullptr;
-    lanes_.push_back(
-        std::make_unique<Lane>(Lane{PanelReader(checkpoint, device.ops()), {}, std::move(stream)}));
+    lanes_.push_back(std::make_unique<Lane>(
+        Lane{PanelReader(checkpoint, device.ops()), {}, 0, std::move(stream)}));
     lanes_.back()->reader.use(memory.arriving + size_t(i) * memory.arriving_bytes,
                               memory.arriving_bytes);
   }
@@ -66,7 +67,10 @@ void DiskPanels::load(std::span<const DiskRead> reads, std::byte* slot, Stream& 
                       Link& link) {
   for (const DiskRead& read : reads) {
     const int64_t use = use_++;
-    Lane& lane = *lanes_[size_t(use) % lanes_.size()];
+    Lane& lane = **std::min_element(lanes_.begin(), lanes_.end(), [](const auto& a, const auto& b) {
+      return a->given < b->given;
+    });
+    lane.given += uint64_t(read.file_bytes);
     Stream& disk = lane.stream ? *lane.stream : load_lane;
     std::byte* const buffer = buffers_.data(use);
     const std::string_view first = name(read.runs.front().run.matrix->source.role),

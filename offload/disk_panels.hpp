@@ -12,9 +12,9 @@
 
 namespace hydrant {
 
-// Runs of panels are read and packed into a ring of host buffers, each read on the next of the disk
-// lanes, and copied from there to the slot by the load lane. They are read ahead of the slot's
-// `free`: they need only a buffer.
+// Runs of panels are read and packed into a ring of host buffers, each read on the disk lane that
+// was given the fewest bytes so far, and copied from there to the slot by the load lane. They are
+// read ahead of the slot's `free`: they need only a buffer.
 class DiskPanels {
  public:
   static constexpr int kBuffersPerLane = 2;
@@ -47,6 +47,7 @@ class DiskPanels {
   struct Lane {
     PanelReader reader;
     std::vector<PanelLoad> loads;
+    uint64_t given = 0;              // bytes of the file
     std::unique_ptr<Stream> stream;  // null: the load lane. Last: its work ends before the reader
   };
   WeightTraffic& traffic_;

@@ -20,11 +20,17 @@ bool plain_finite(std::span<const std::byte> row) {
   return bad == 0;
 }
 
-// `count` f16 scales at `at` in each block.
-bool scales_finite(std::span<const std::byte> row, size_t block, size_t at, size_t count) {
-  for (size_t i = at; i < row.size(); i += block)
-    if (!plain_finite<uint16_t, 0x7c00>(row.subspan(i, count * 2))) return false;
-  return true;
+// kCount f16 scales at `at` in each block. All bits of an exponent and one more carry into the bit
+// above it.
+template <size_t kCount>
+bool scales_finite(std::span<const std::byte> row, size_t block, size_t at) {
+  unsigned carried = 0;
+  for (size_t i = at; i < row.size(); i += block) {
+    uint16_t scales[kCount];
+    std::memcpy(scales, row.data() + i, sizeof scales);
+    for (const unsigned scale : scales) carried |= (scale & 0x7c00u) + 0x0400u;
+  }
+  return (carried & 0x8000u) == 0;
 }
 
 }  // namespace
@@ -40,12 +46,12 @@ bool all_finite(DType dtype, std::span<const std::byte> row) {
       return plain_finite<uint16_t, 0x7f80>(row);
     case DType::q8_0:
     case DType::q4_0:
-      return scales_finite(row, block, 0, 1);
+      return scales_finite<1>(row, block, 0);
     case DType::q4_1:  // scale and minimum
     case DType::q4_k:  // scale of the scales and of the minima
-      return scales_finite(row, block, 0, 2);
+      return scales_finite<2>(row, block, 0);
     case DType::q6_k:  // behind codes and sub-scales
-      return scales_finite(row, block, block - 2, 1);
+      return scales_finite<1>(row, block, block - 2);
     case DType::i32:
       break;
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <numeric>
 #include <utility>
 
 #include "runtime/base/aligned.hpp"
@@ -12,82 +11,93 @@ namespace hydrant {
 namespace {
 
 uint64_t row_size(const StoredTensor& t) { return uint64_t(row_bytes(*t.dtype, t.columns)); }
-uint64_t begin_of(const StoredRow& r) {
-  return r.tensor->offset + uint64_t(r.row) * row_size(*r.tensor);
-}
 
 }  // namespace
 
 void RowReader::Free::operator()(std::byte* p) const { std::free(p); }
 
-// Calls visit(begin, end, wanted ones among them as indices) for what is read at once, in
-// ascending order.
-template <class Visit>
-void RowReader::each_stretch(std::span<const StoredRow> wanted, size_t bridge, const Visit& visit) {
-  for (const StoredRow& r : wanted)
+// A row costs little beside its bytes: small models have rows of a few hundred, and read them all
+// again in every step.
+void RowReader::find(std::span<const StoredRow> wanted, size_t bridge) {
+  places_.clear();
+  const StoredTensor* tensor = nullptr;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < wanted.size(); i++) {
+    const StoredRow& r = wanted[i];
     ensure(r.tensor->dtype && r.row >= 0 && r.row < r.tensor->rows, "row {} of {}", r.row,
            r.tensor->name);
-  const auto key = [&](size_t i) { return std::pair(wanted[i].tensor->file, begin_of(wanted[i])); };
-  order_.resize(wanted.size());
-  std::iota(order_.begin(), order_.end(), size_t{0});
-  std::sort(order_.begin(), order_.end(), [&](size_t a, size_t b) { return key(a) < key(b); });
-  for (size_t first = 0, next = 0; first < order_.size(); first = next) {
-    const auto [file, begin] = key(order_[first]);
-    uint64_t end = begin;
-    for (next = first; next < order_.size(); next++) {
-      const auto [other_file, at] = key(order_[next]);
-      if (other_file != file || at > end + (next > first ? bridge : 0)) break;
-      // Rows that are made are made tensor by tensor.
-      if (checkpoint_.is_made() && wanted[order_[next]].tensor != wanted[order_[first]].tensor)
-        break;
-      end = std::max(end, at + row_size(*wanted[order_[next]].tensor));
-    }
-    visit(begin, end, std::span(order_).subspan(first, next - first));
+    if (r.tensor != tensor) bytes = row_size(*r.tensor);
+    tensor = r.tensor;
+    const uint64_t begin = tensor->offset + uint64_t(r.row) * bytes;
+    places_.push_back({tensor, begin, begin + bytes, i});
+  }
+  const auto before = [](const Place& a, const Place& b) {
+    return std::pair(a.tensor->file, a.begin) < std::pair(b.tensor->file, b.begin);
+  };
+  if (!std::is_sorted(places_.begin(), places_.end(), before))
+    std::sort(places_.begin(), places_.end(), before);
+  stretches_.clear();
+  for (size_t i = 0; i < places_.size(); i++) {
+    const Place& p = places_[i];
+    Stretch* const last = stretches_.empty() ? nullptr : &stretches_.back();
+    // Rows that are made are made tensor by tensor.
+    if (last && last->tensor->file == p.tensor->file && p.begin <= last->end + bridge &&
+        (last->tensor == p.tensor || !checkpoint_.is_made()))
+      last->end = std::max(last->end, p.end);
+    else
+      stretches_.push_back({p.tensor, p.begin, p.end, i, 0});
+    stretches_.back().count++;
   }
 }
 
-File::Extent RowReader::extent(const StoredTensor& first, uint64_t begin, uint64_t end) const {
+File::Extent RowReader::extent(const Stretch& s) const {
   if (!checkpoint_.is_made())
-    return checkpoint_.files()[first.file].extent(begin, size_t(end - begin));
-  const uint64_t row = row_size(first);
-  return checkpoint_.extent(first, int64_t((begin - first.offset) / row),
-                            int64_t((end - begin) / row));
+    return checkpoint_.files()[s.tensor->file].extent(s.begin, size_t(s.end - s.begin));
+  const uint64_t row = row_size(*s.tensor);
+  return checkpoint_.extent(*s.tensor, int64_t((s.begin - s.tensor->offset) / row),
+                            int64_t((s.end - s.begin) / row));
 }
 
-File::Arrived RowReader::arrive(const StoredTensor& first, uint64_t begin, uint64_t end,
-                                std::byte* to) const {
+File::Arrived RowReader::arrive(const Stretch& s, std::byte* to) const {
   if (!checkpoint_.is_made())
-    return checkpoint_.files()[first.file].read_extent(begin, size_t(end - begin), to, first.name);
-  const uint64_t row = row_size(first);
-  return checkpoint_.read_extent(first, int64_t((begin - first.offset) / row),
-                                 int64_t((end - begin) / row), to);
+    return checkpoint_.files()[s.tensor->file].read_extent(s.begin, size_t(s.end - s.begin), to,
+                                                           s.tensor->name);
+  const uint64_t row = row_size(*s.tensor);
+  return checkpoint_.read_extent(*s.tensor, int64_t((s.begin - s.tensor->offset) / row),
+                                 int64_t((s.end - s.begin) / row), to);
+}
+
+RowReader::Cost RowReader::found() const {
+  Cost cost;
+  for (const Stretch& s : stretches_) {
+    const File::Extent all = extent(s);
+    cost.moved += all.bytes;
+    cost.memory += all.room;
+  }
+  cost.requests = int64_t(stretches_.size());
+  return cost;
 }
 
 std::span<const std::byte* const> RowReader::read(std::span<const StoredRow> wanted,
                                                   size_t bridge) {
+  find(wanted, bridge);
+  reserve(found().memory);
   pointers_.resize(wanted.size());
-  reserve(cost(wanted, bridge).memory);
   moved_ = 0;
   std::byte* to = memory_;
-  each_stretch(wanted, bridge, [&](uint64_t begin, uint64_t end, std::span<const size_t> indices) {
-    const StoredTensor& first = *wanted[indices.front()].tensor;
-    const File::Arrived arrived = arrive(first, begin, end, to);
+  for (const Stretch& s : stretches_) {
+    const File::Arrived arrived = arrive(s, to);
     moved_ += arrived.bytes;
-    for (const size_t i : indices) pointers_[i] = arrived.at + (begin_of(wanted[i]) - begin);
-    to += extent(first, begin, end).room;
-  });
+    for (const Place& p : std::span(places_).subspan(s.first, s.count))
+      pointers_[p.wanted] = arrived.at + (p.begin - s.begin);
+    to += extent(s).room;
+  }
   return pointers_;
 }
 
 RowReader::Cost RowReader::cost(std::span<const StoredRow> wanted, size_t bridge) {
-  Cost cost;
-  each_stretch(wanted, bridge, [&](uint64_t begin, uint64_t end, std::span<const size_t> indices) {
-    const File::Extent all = extent(*wanted[indices.front()].tensor, begin, end);
-    cost.moved += all.bytes;
-    cost.memory += all.room;
-    cost.requests++;
-  });
-  return cost;
+  find(wanted, bridge);
+  return found();
 }
 
 void RowReader::use(std::byte* memory, size_t bytes) {

@@ -39,19 +39,27 @@ class RowReader {
   void use(std::byte* memory, size_t bytes);
 
  private:
-  template <class Visit>
-  void each_stretch(std::span<const StoredRow> wanted, size_t bridge, const Visit& visit);
-
-  // Of one stretch, whose first row is of that tensor.
-  File::Extent extent(const StoredTensor& first, uint64_t begin, uint64_t end) const;
-  File::Arrived arrive(const StoredTensor& first, uint64_t begin, uint64_t end,
-                       std::byte* to) const;
+  struct Place {
+    const StoredTensor* tensor;
+    uint64_t begin, end;  // in its file
+    size_t wanted;        // which of them it is
+  };
+  struct Stretch {               // what is read at once
+    const StoredTensor* tensor;  // of its first row
+    uint64_t begin, end;
+    size_t first, count;  // of places_
+  };
+  void find(std::span<const StoredRow> wanted, size_t bridge);  // both, in the order of the files
+  Cost found() const;
+  File::Extent extent(const Stretch& stretch) const;
+  File::Arrived arrive(const Stretch& stretch, std::byte* to) const;
 
   struct Free {
     void operator()(std::byte* p) const;
   };
   const Checkpoint& checkpoint_;
-  std::vector<size_t> order_;
+  std::vector<Place> places_;
+  std::vector<Stretch> stretches_;
   std::unique_ptr<std::byte[], Free> own_;
   std::byte* memory_ = nullptr;
   size_t bytes_ = 0;

@@ -12,13 +12,6 @@ namespace {
 
 constexpr size_t kRows = size_t(kPanelRows);
 
-uint32_t word_at(const std::byte* p) {
-  uint32_t w;
-  memcpy(&w, p, sizeof w);
-  return w;
-}
-void put_word(std::byte* p, uint32_t w) { memcpy(p, &w, sizeof w); }
-
 // out[i][row] = in[i] for elements of `bytes`, the last one cut off after `in_bytes`
 void spread(const std::byte* in, size_t in_bytes, size_t bytes, size_t row, std::byte* out) {
   out += row * bytes;
@@ -34,23 +27,42 @@ void store16(std::byte* to, __m128i value) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value);
 }
 
-// Weights at home in the file are packed again in every step, so whole panels of plain elements go
-// through registers: squares of 16 bytes of four (eight) rows are turned over, and each line of the
-// panel is written once. Returns how many bytes of each row that did.
+// Weights at home in the file are packed again in every step, so panels go through registers:
+// squares of 16 bytes of four (eight) rows are turned over, and each line of the panel is written
+// once.
+
+// Of four rows side by side.
+struct Words {
+  __m128i at[4];
+};
+
+// line(row): the row's 16 bytes. to(row, words): the four words of rows [row, row + 4), each word
+// of the four rows side by side. All 16 rows; those from `count` on are zero.
+template <class Line, class To>
+void turn_square(size_t count, const Line& line, const To& to) {
+  const auto at = [&](size_t row) { return row < count ? line(row) : _mm_setzero_si128(); };
+  for (size_t row = 0; row < kRows; row += 4) {
+    const __m128i a = at(row), b = at(row + 1), c = at(row + 2), d = at(row + 3);
+    const __m128i ab0 = _mm_unpacklo_epi32(a, b), ab2 = _mm_unpackhi_epi32(a, b),
+                  cd0 = _mm_unpacklo_epi32(c, d), cd2 = _mm_unpackhi_epi32(c, d);
+    to(row, Words{{_mm_unpacklo_epi64(ab0, cd0), _mm_unpackhi_epi64(ab0, cd0),
+                   _mm_unpacklo_epi64(ab2, cd2), _mm_unpackhi_epi64(ab2, cd2)}});
+  }
+}
+// out[word][row]
+template <class Line>
+void turn(size_t count, const Line& line, std::byte* out) {
+  turn_square(count, line, [out](size_t row, const Words& words) {
+    for (size_t i = 0; i < 4; i++) store16(out + i * kRows * 4 + row * 4, words.at[i]);
+  });
+}
+
+// These return how many bytes of each row they did.
 size_t turn_words(const std::byte* const* rows, size_t row_bytes, std::byte* out) {
   size_t at = 0;
   for (; at + 16 <= row_bytes; at += 16, out += 4 * kRows * 4)
-    for (size_t row = 0; row < kRows; row += 4) {
-      const __m128i a = load16(rows[row] + at), b = load16(rows[row + 1] + at),
-                    c = load16(rows[row + 2] + at), d = load16(rows[row + 3] + at);
-      const __m128i ab0 = _mm_unpacklo_epi32(a, b), ab2 = _mm_unpackhi_epi32(a, b),
-                    cd0 = _mm_unpacklo_epi32(c, d), cd2 = _mm_unpackhi_epi32(c, d);
-      std::byte* const to = out + row * 4;
-      store16(to, _mm_unpacklo_epi64(ab0, cd0));
-      store16(to + kRows * 4, _mm_unpackhi_epi64(ab0, cd0));
-      store16(to + kRows * 8, _mm_unpacklo_epi64(ab2, cd2));
-      store16(to + kRows * 12, _mm_unpackhi_epi64(ab2, cd2));
-    }
+    turn(
+        kRows, [&](size_t row) { return load16(rows[row] + at); }, out);
   return at;
 }
 size_t turn_halves(const std::byte* const* rows, size_t row_bytes, std::byte* out) {
@@ -91,94 +103,130 @@ void pack_plain(DType format, int64_t k, std::span<const std::byte* const> rows,
     spread(rows[row] + turned, in_bytes - turned, bytes, row, rest);
 }
 
-// One row's blocks of 32 in turn: where the block lies in the file, its head and codes in the
-// panel.
+using Rows = std::span<const std::byte* const>;
+
+// Blocks of 32 in turn. body(b, at, head, codes): at(row) is where the row's block of the file
+// lies that holds block b; head and codes are the panel's.
 template <class Body>
-void each_block(DType format, int64_t k, const std::byte* in, std::byte* panel, const Body& body) {
+void each_block(DType format, int64_t k, const Rows& rows, std::byte* panel, const Body& body) {
   const BlockLayout layout = block_layout(format);
   const int64_t per_file_block = block_elements(format) / kBlock;
-  for (int64_t b = 0; b < k / kBlock; b++)
-    body(in + b / per_file_block * block_bytes(format), b, panel + layout.head(b),
-         panel + layout.codes(b));
-}
-
-void pack_q8_0(int64_t k, const std::byte* in, size_t row, std::byte* panel) {
-  each_block(DType::q8_0, k, in, panel,
-             [&](const std::byte* block, int64_t b, std::byte* head, std::byte* codes) {
-               memcpy(head + b % 2 * 32 + row * 2, block, 2);
-               for (size_t quad = 0; quad < 8; quad++)
-                 put_word(codes + quad * 64 + row * 4, word_at(block + 2 + quad * 4) ^ 0x80808080u);
-             });
-}
-
-// Byte i of a file's block holds k = i and k = i + 16: already the halves that a panel wants.
-void pack_q4(DType format, int64_t k, const std::byte* in, size_t row, std::byte* panel) {
-  const bool minimum = format == DType::q4_1;
-  each_block(format, k, in, panel,
-             [&](const std::byte* block, int64_t b, std::byte* head, std::byte* codes) {
-               memcpy(head + (minimum ? 0 : b % 2 * 32) + row * 2, block, 2);
-               if (minimum) memcpy(head + 32 + row * 2, block + 2, 2);
-               block += minimum ? 4 : 2;
-               for (size_t line = 0; line < 4; line++)
-                 memcpy(codes + line * 64 + row * 4, block + line * 4, 4);
-             });
-}
-
-// Eight pairs of 6-bit factors in 12 bytes: the first four pairs in the low 6 bits of bytes 0-3 and
-// 4-7, the others in the nibbles of bytes 8-11 with their high 2 bits on top of bytes 0-7.
-void q4_k_factors(const std::byte* packed, int64_t b, std::byte* scale, std::byte* minimum) {
-  const std::byte* low = packed + b % 4;
-  if (b < 4) {
-    *scale = low[0] & std::byte{63};
-    *minimum = low[4] & std::byte{63};
-  } else {
-    *scale = (low[8] & std::byte{15}) | (low[0] >> 6) << 4;
-    *minimum = low[8] >> 4 | (low[4] >> 6) << 4;
+  for (int64_t b = 0; b < k / kBlock; b++) {
+    const auto skip = size_t(b / per_file_block * block_bytes(format));
+    body(
+        b, [&rows, skip](size_t row) { return rows[row] + skip; }, panel + layout.head(b),
+        panel + layout.codes(b));
   }
 }
 
-void pack_q4_k(int64_t k, const std::byte* in, size_t row, std::byte* panel) {
-  each_block(DType::q4_k, k, in, panel,
-             [&](const std::byte* block, int64_t b, std::byte* head, std::byte* codes) {
-               b %= 8;
-               memcpy(head + row * 2, block, 2);
-               memcpy(head + 32 + row * 2, block + 2, 2);
-               head[32 + row * 2 + 1] ^= std::byte{0x80};  // the file's minimum is to be taken away
-               std::byte* factors = head + kFactors + b * 32 + row;
-               q4_k_factors(block + 4, b, factors, factors + 16);
-               // 32 bytes hold two blocks, one in each half of every byte
-               const std::byte* nibbles = block + 16 + b / 2 * 32;
-               const int shift = int(b % 2) * 4;
-               for (size_t line = 0; line < 4; line++) {
-                 const uint32_t first = word_at(nibbles + line * 4) >> shift & 0x0f0f0f0fu;
-                 const uint32_t second = word_at(nibbles + 16 + line * 4) >> shift & 0x0f0f0f0fu;
-                 put_word(codes + line * 64 + row * 4, first | second << 4);
+void pack_q8_0(int64_t k, const Rows& rows, std::byte* panel) {
+  const __m128i zero = _mm_set1_epi8(int8_t(-128));  // codes are signed in the file
+  each_block(
+      DType::q8_0, k, rows, panel,
+      [&](int64_t b, const auto& at, std::byte* head, std::byte* codes) {
+        for (size_t row = 0; row < rows.size(); row++)
+          memcpy(head + b % 2 * 32 + row * 2, at(row), 2);
+        for (size_t half = 0; half < 2; half++)
+          turn(
+              rows.size(),
+              [&](size_t row) { return _mm_xor_si128(load16(at(row) + 2 + half * 16), zero); },
+              codes + half * 256);
+      });
+}
+
+// Byte i of a file's block holds k = i and k = i + 16: already the halves that a panel wants.
+void pack_q4(DType format, int64_t k, const Rows& rows, std::byte* panel) {
+  const bool minimum = format == DType::q4_1;
+  const size_t skip = minimum ? 4 : 2;
+  each_block(format, k, rows, panel,
+             [&](int64_t b, const auto& at, std::byte* head, std::byte* codes) {
+               for (size_t row = 0; row < rows.size(); row++) {
+                 memcpy(head + (minimum ? 0 : b % 2 * 32) + row * 2, at(row), 2);
+                 if (minimum) memcpy(head + 32 + row * 2, at(row) + 2, 2);
                }
+               turn(
+                   rows.size(), [&](size_t row) { return load16(at(row) + skip); }, codes);
              });
 }
 
-void pack_q6_k(int64_t k, const std::byte* in, size_t row, std::byte* panel) {
-  each_block(DType::q6_k, k, in, panel,
-             [&](const std::byte* block, int64_t b, std::byte* head, std::byte* codes) {
+// Bits [shift, shift + bits of the mask) of each of 16 bytes; shift is even and the mask's bits do
+// not reach beyond the byte's.
+__m128i part_of(const std::byte* from, int shift, uint8_t mask) {
+  return _mm_and_si128(_mm_srl_epi16(load16(from), _mm_cvtsi32_si128(shift)),
+                       _mm_set1_epi8(int8_t(mask)));
+}
+// Nibbles of 32 bytes, as the halves that a panel wants.
+__m128i nibbles_of(const std::byte* from, int shift) {
+  return _mm_or_si128(part_of(from, shift, 15), _mm_slli_epi16(part_of(from + 16, shift, 15), 4));
+}
+
+uint32_t word_at(const std::byte* p) {
+  uint32_t w;
+  memcpy(&w, p, sizeof w);
+  return w;
+}
+
+// Eight pairs of 6-bit factors in 12 bytes: the first four pairs in the low 6 bits of bytes 0-3 and
+// 4-7, the others in the nibbles of bytes 8-11 with their high 2 bits on top of bytes 0-7. To
+// scale, minimum, scale ... of a row, `kRows` bytes from each other.
+void q4_k_factors(const std::byte* packed, std::byte* out) {
+  const uint32_t scales = word_at(packed), minima = word_at(packed + 4), low = word_at(packed + 8);
+  const auto high = [](uint32_t w) { return (w >> 6 & 0x03030303u) << 4; };
+  const uint32_t words[4] = {scales & 0x3f3f3f3fu, minima & 0x3f3f3f3fu,
+                             (low & 0x0f0f0f0fu) | high(scales),
+                             (low >> 4 & 0x0f0f0f0fu) | high(minima)};
+  for (size_t b = 0; b < 8; b++)
+    for (size_t which = 0; which < 2; which++)
+      out[(2 * b + which) * kRows] = std::byte(words[b / 4 * 2 + which] >> b % 4 * 8);
+}
+
+void pack_q4_k(int64_t k, const Rows& rows, std::byte* panel) {
+  each_block(DType::q4_k, k, rows, panel,
+             [&](int64_t b, const auto& at, std::byte* head, std::byte* codes) {
                b %= 8;
-               memcpy(head + row * 2, block + 208, 2);
-               std::byte* factors = head + kFactors + b * 32 + row;
-               factors[0] = block[192 + 2 * b];
-               factors[16] = block[192 + 2 * b + 1];
+               for (size_t row = 0; b == 0 && row < rows.size(); row++) {
+                 memcpy(head + row * 2, at(row), 2);
+                 memcpy(head + 32 + row * 2, at(row) + 2, 2);
+                 head[32 + row * 2 + 1] ^= std::byte{0x80};  // the file's minimum is taken away
+                 q4_k_factors(at(row) + 4, head + kFactors + row);
+               }
+               // 32 bytes hold two blocks, one in each half of every byte
+               const auto skip = size_t(16 + b / 2 * 32);
+               const int shift = int(b % 2) * 4;
+               turn(
+                   rows.size(), [&](size_t row) { return nibbles_of(at(row) + skip, shift); },
+                   codes);
+             });
+}
+
+void pack_q6_k(int64_t k, const Rows& rows, std::byte* panel) {
+  each_block(DType::q6_k, k, rows, panel,
+             [&](int64_t b, const auto& at, std::byte* head, std::byte* codes) {
+               b %= 8;
+               for (size_t row = 0; b == 0 && row < rows.size(); row++) {
+                 memcpy(head + row * 2, at(row) + 208, 2);
+                 for (size_t i = 0; i < 16; i++)
+                   head[kFactors + i * kRows + row] = at(row)[192 + i];
+               }
                // Half of 256 elements: 64 bytes of nibbles (low: blocks 0 and 1, high: 2 and 3) and
                // 32 bytes of two bits for each of the four blocks.
-               const std::byte* nibbles = block + b / 4 * 64 + b % 2 * 32;
-               const std::byte* pairs = block + 128 + b / 4 * 32;
+               const auto skip = size_t(b / 4 * 64 + b % 2 * 32);
                const int shift = int(b / 2 % 2) * 4, pair = int(b % 4) * 2;
-               uint32_t high[2] = {0, 0};
-               for (size_t quad = 0; quad < 8; quad++) {
-                 const uint32_t low = word_at(nibbles + quad * 4) >> shift & 0x0f0f0f0fu;
-                 const uint32_t two = word_at(pairs + quad * 4) >> pair & 0x03030303u;
-                 std::byte* line = codes + quad % 4 * 64 + row * 4;
-                 put_word(line, quad < 4 ? low : word_at(line) | low << 4);
-                 high[quad / 4] |= two << (quad % 4 * 2);
-               }
-               for (size_t h = 0; h < 2; h++) put_word(codes + 256 + h * 64 + row * 4, high[h]);
+               turn(
+                   rows.size(), [&](size_t row) { return nibbles_of(at(row) + skip, shift); },
+                   codes);
+               for (size_t half = 0; half < 2; half++)
+                 turn_square(
+                     rows.size(),
+                     [&](size_t row) {
+                       return part_of(at(row) + 128 + size_t(b / 4 * 32) + half * 16, pair, 3);
+                     },
+                     [&](size_t row, const Words& quads) {
+                       __m128i high = quads.at[0];
+                       for (int q = 1; q < 4; q++)
+                         high = _mm_or_si128(high, _mm_slli_epi16(quads.at[q], 2 * q));
+                       store16(codes + 256 + half * 64 + row * 4, high);
+                     });
              });
 }
 
@@ -196,24 +244,18 @@ void pack_panel(DType format, int64_t k, std::span<const std::byte* const> rows,
   if (format == DType::f32 || format == DType::f16 || format == DType::bf16)
     return pack_plain(format, k, rows, panel);
   if (rows.size() < kRows) memset(panel, 0, panel_bytes(format, k));
-  for (size_t row = 0; row < rows.size(); row++) {
-    switch (format) {
-      case DType::q8_0:
-        pack_q8_0(k, rows[row], row, panel);
-        break;
-      case DType::q4_0:
-      case DType::q4_1:
-        pack_q4(format, k, rows[row], row, panel);
-        break;
-      case DType::q4_k:
-        pack_q4_k(k, rows[row], row, panel);
-        break;
-      case DType::q6_k:
-        pack_q6_k(k, rows[row], row, panel);
-        break;
-      default:
-        fail(Fault::internal, "{} is no format of weights", name(format));
-    }
+  switch (format) {
+    case DType::q8_0:
+      return pack_q8_0(k, rows, panel);
+    case DType::q4_0:
+    case DType::q4_1:
+      return pack_q4(format, k, rows, panel);
+    case DType::q4_k:
+      return pack_q4_k(k, rows, panel);
+    case DType::q6_k:
+      return pack_q6_k(k, rows, panel);
+    default:
+      fail(Fault::internal, "{} is no format of weights", name(format));
   }
 }
 
