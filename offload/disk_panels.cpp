@@ -19,6 +19,12 @@ void list(const DiskRead& read, std::byte* to, std::vector<PanelLoad>& loads) {
   }
 }
 
+// "gate, ..."
+std::string label(const DiskRead& read) {
+  return fmt::format("{}{}", name(read.runs.front().run.matrix->source.role),
+                     read.runs.size() > 1 ? ", ..." : "");
+}
+
 }  // namespace
 
 DiskPanels::DiskPanels(const Checkpoint& checkpoint, Device& device, const WeightLayout& layout,
@@ -27,6 +33,12 @@ DiskPanels::DiskPanels(const Checkpoint& checkpoint, Device& device, const Weigh
     : traffic_(traffic),
       stopping_(stopping),
       buffers_(device, memory.buffers, int(buffers(lanes)), layout.largest_read) {
+  for (const StageLayout& stage : layout.stages) {
+    begin_.push_back(circle_.size());
+    for (const DiskRead& read : stage.disk)
+      circle_.push_back({&read, label(read), cost(checkpoint, device.ops(), {&read, 1}).moved});
+  }
+  begin_.push_back(circle_.size());
   if (memory.arriving_bytes == 0) return;
   for (int i = 0; i < std::max(lanes, 1); i++) {
     auto stream = lanes > 0
@@ -63,40 +75,74 @@ RowReader::Cost DiskPanels::cost(const Checkpoint& checkpoint, const Ops& ops,
   return sum;
 }
 
-void DiskPanels::load(std::span<const DiskRead> reads, std::byte* slot, Stream& load_lane,
-                      Link& link) {
-  for (const DiskRead& read : reads) {
-    const int64_t use = use_++;
-    Lane& lane = **std::min_element(lanes_.begin(), lanes_.end(), [](const auto& a, const auto& b) {
-      return a->given < b->given;
+void DiskPanels::read_next(Stream* load_lane) {
+  const int64_t use = read_++;
+  const Read& next = read_of(use);
+  const DiskRead& read = *next.what;
+  Lane& lane = **std::min_element(lanes_.begin(), lanes_.end(),
+                                  [](const auto& a, const auto& b) { return a->given < b->given; });
+  lane.given += uint64_t(read.file_bytes);
+  Stream& disk = lane.stream ? *lane.stream : *load_lane;
+  std::byte* const buffer = buffers_.data(use);
+  buffers_.begin_fill(use, disk);
+  {
+    const Traced traced(disk, read.bytes, "read {}", next.label);
+    disk.fill(buffer, read.bytes, [this, &lane, &read, buffer] {
+      if (stopping_) return;
+      list(read, buffer, lane.loads);
+      traffic_.file += lane.reader.read(lane.loads);
     });
-    lane.given += uint64_t(read.file_bytes);
-    Stream& disk = lane.stream ? *lane.stream : load_lane;
-    std::byte* const buffer = buffers_.data(use);
-    const std::string_view first = name(read.runs.front().run.matrix->source.role),
-                           more = read.runs.size() > 1 ? ", ..." : "";
-    buffers_.begin_fill(use, disk);
+  }
+  buffers_.end_fill(use, disk);
+}
+
+void DiskPanels::read_ahead() {
+  if (circle_.empty() || lanes_.empty() || !lanes_.front()->stream) return;
+  while (read_ - copied_ < buffers_.slots()) read_next(nullptr);
+}
+
+// Goes on from another read: a run may have ended in the middle of a step.
+void DiskPanels::go_to(size_t read, Stream& load_lane) {
+  if (at_ == read) return;
+  for (; copied_ < read_; copied_++) {
+    buffers_.begin_read(copied_, load_lane);
+    buffers_.end_read(copied_, load_lane);
+  }
+  at_ = read;
+}
+
+void DiskPanels::load(int stage, std::byte* slot, Stream& load_lane, Link& link) {
+  const size_t end = begin_[size_t(stage) + 1];
+  if (begin_[size_t(stage)] == end) return;
+  go_to(begin_[size_t(stage)], load_lane);
+  for (size_t i = begin_[size_t(stage)]; i < end; i++) {
+    if (read_ == copied_) read_next(&load_lane);
+    const DiskRead& read = *circle_[i].what;
+    buffers_.begin_read(copied_, load_lane);
     {
-      const Traced traced(disk, read.bytes, "read {}{}", first, more);
-      disk.fill(buffer, read.bytes, [this, &lane, &read, buffer] {
-        if (stopping_) return;
-        list(read, buffer, lane.loads);
-        traffic_.file += lane.reader.read(lane.loads);
-      });
-    }
-    buffers_.end_fill(use, disk);
-    buffers_.begin_read(use, load_lane);
-    {
-      const Traced traced(load_lane, read.bytes, "{}{} from disk", first, more);
+      const Traced traced(load_lane, read.bytes, "{} from disk", circle_[i].label);
       size_t at = 0;
       for (const DiskRun& d : read.runs) {
-        link.copy(load_lane, slot + d.slot_at, buffer + at, d.run.bytes());
+        link.copy(load_lane, slot + d.slot_at, buffers_.data(copied_) + at, d.run.bytes());
         at += d.run.bytes();
       }
     }
-    buffers_.end_read(use, load_lane);
+    buffers_.end_read(copied_, load_lane);
     traffic_.from_disk += read.bytes;
+    copied_++;
+    at_ = (i + 1) % circle_.size();
   }
+}
+
+void DiskPanels::settle() {
+  for (const auto& lane : lanes_)
+    if (lane->stream) lane->stream->synchronize();
+}
+
+uint64_t DiskPanels::ahead() const {
+  uint64_t sum = 0;
+  for (int64_t use = copied_; use < read_; use++) sum += read_of(use).moved;
+  return sum;
 }
 
 }  // namespace hydrant

@@ -163,7 +163,7 @@ void WeightPrefetcher::fill(int owner, Stream& lane) {
       link_.copy(lane, to, host_home_ + s.host_at, s.host_bytes);
       traffic_.from_host += s.host_bytes;
     }
-    disk_panels_->load(s.disk, to, lane, link_);
+    disk_panels_->load(stage, to, lane, link_);
   }
   ring_->end_fill(use, lane);
 }
@@ -171,6 +171,7 @@ void WeightPrefetcher::fill(int owner, Stream& lane) {
 void WeightPrefetcher::prefetch(int) {
   if (!lane_) return;
   while (held_.size() < size_t(ring_->slots())) fill(next_, *lane_);
+  disk_panels_->read_ahead();
 }
 
 // Goes on from another stage: a run may have ended in the middle of a step.
@@ -246,12 +247,14 @@ StepTraffic WeightPrefetcher::step_traffic() const {
 
 void WeightPrefetcher::settle() {
   if (lane_) lane_->synchronize();
+  disk_panels_->settle();
 }
 
 StepTraffic WeightPrefetcher::ahead() const {
   StepTraffic sum;
   for (const int owner : held_)
     for (const int stage : passengers(owner)) sum += expected_[size_t(stage)];
+  sum.file += disk_panels_->ahead();
   return sum;
 }
 
