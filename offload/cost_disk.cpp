@@ -3,6 +3,7 @@
 #include <array>
 
 #include "offload/cost_model.hpp"
+#include "offload/disk_panels.hpp"
 #include "runtime/base/aligned.hpp"
 
 namespace hydrant {
@@ -55,16 +56,18 @@ double CostModel::look_up(const Load& load) const {
     for (const Decoding& d : load.decode) sum += d.count;
     return double(sum);
   }();
+  const WeightOffload& o = setup_.weight_options;
   double sum = 0;
   for (const MatrixPlace& table : setup_.weights->tables) {
     const Weight& w = table.plan->weight;
     const double here = double(table.homes.disk) / double(ceil_div(w.n, kPanelRows)),
                  bytes = double(row_bytes(w.format, w.k)) + double(File::kBlock);
-    // A read of weights is ahead of it on each of their lanes.
-    const double ahead = setup_.weight_options.overlap && weight_reads_ > 0
-                             ? setup_.weight_options.disk_lanes * weight_disk_ / weight_reads_
-                             : 0;
-    sum += tokens * here * (rates_.disk_read.seconds(1, bytes, 1) + ahead);
+    sum += tokens * here * rates_.disk_read.seconds(1, bytes, 1);
+    if (!o.overlap || weight_reads_ == 0) continue;
+    // A read of weights is ahead of it on each of their lanes, until ring and buffers are full.
+    const double read = weight_disk_ / weight_reads_, stage = weight_disk_ / moving_stages_;
+    sum += std::min(tokens * here * o.disk_lanes * read,
+                    o.slots * stage + double(DiskPanels::buffers(o.disk_lanes)) * read);
   }
   return sum;
 }

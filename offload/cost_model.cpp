@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "offload/disk_panels.hpp"
 #include "runtime/base/aligned.hpp"
 
 namespace hydrant {
@@ -69,6 +70,8 @@ CostModel::CostModel(const MachineRates& rates, const CostSetup& setup)
   for (const StageLayout& layout : setup.weights->stages) {
     Stage& stage = stages_.emplace_back();
     stage.moves = layout.slot_bytes > 0;
+    stage.reads = int64_t(layout.disk.size());
+    moving_stages_ += stage.moves;
     const auto moved = double(layout.host_bytes + layout.disk_bytes);
     stage.link = link_seconds(moved);
     const int lanes = o.overlap ? o.disk_lanes : 1;
@@ -256,24 +259,36 @@ double CostModel::hidden_bytes(const Load& load) const {
   return double(hidden_moves(setup_.hidden, shape, pieces));
 }
 
-// A step in a steady run of equal ones: each stage is filled when its slot is free and the lane has
-// filled those before; it is computed when that is done.
+// A step in a steady run of equal ones. Reads follow each other into buffers as these are free; a
+// stage's are copied when they are there, its slot is free and those before it are done; it is
+// computed when all are.
 double CostModel::pipeline(const std::vector<double>& compute) const {
-  const auto slots = size_t(setup_.weight_options.slots);
-  std::vector<double> freed;  // [use]
-  double filled = 0, computed = 0, before = 0;
   constexpr int kSteps = 4;
+  constexpr int64_t kParts = 16;  // of a stage: more would tell no more
+  const auto slots = size_t(setup_.weight_options.slots);
+  const auto buffers = int64_t(DiskPanels::buffers(setup_.weight_options.disk_lanes));
+  std::vector<double> freed, copied;  // [use of a slot], [part that is read]
+  double filled = 0, read = 0, computed = 0, before = 0;
   for (int step = 0; step < kSteps; step++) {
     before = computed;
     for (size_t s = 0; s < stages_.size(); s++) {
-      double begin = computed;
-      if (stages_[s].moves) {
-        const double free = freed.size() < slots ? 0 : freed[freed.size() - slots];
-        filled = std::max(filled, free) + std::max(stages_[s].link, stages_[s].disk);
-        begin = std::max(begin, filled);
+      const Stage& stage = stages_[s];
+      if (stage.moves) {
+        const int64_t each = std::max<int64_t>(1, ceil_div(stage.reads, kParts)),
+                      parts = ceil_div(stage.reads, each);
+        const auto ring = size_t(std::max<int64_t>(1, buffers / each));
+        if (freed.size() >= slots) filled = std::max(filled, freed[freed.size() - slots]);
+        if (parts == 0) filled += stage.link;
+        for (int64_t i = 0; i < parts; i++) {
+          if (copied.size() >= ring) read = std::max(read, copied[copied.size() - ring]);
+          read += stage.disk / double(parts);
+          filled = std::max(filled, read) + stage.link / double(parts);
+          copied.push_back(filled);
+        }
+        computed = std::max(computed, filled);
       }
-      computed = begin + compute[s];
-      if (stages_[s].moves) freed.push_back(computed);
+      computed += compute[s];
+      if (stage.moves) freed.push_back(computed);
     }
   }
   return computed - before;

@@ -52,13 +52,13 @@ struct Workload {
 //   cache_disk  cached rows from and to disk, in the same way: a read for each row, a write for
 //               each block of a tail that goes; both also wait for each other
 //   look_up     rows of tables in the files: one small read behind another, each behind those of
-//               weights that are under way; what computes waits
+//               weights that are under way as long as there is room for more; what computes waits
 // Two bounds, where lanes share cores and memory with who computes:
 //   cores       (compute * threads + CPU time of copies and packing) / cores
 //   bus         bytes that all of them read and write / the rate that memory is read with
 // seconds: with overlap the longest of these, or what the stages take one behind another when each
-// waits for its slot of the ring to be filled (`waiting` is what compute stands still for); without
-// overlap the sum of the lanes.
+// waits for its slot of the ring to be filled, from buffers that are read ahead (`waiting` is what
+// compute stands still for); without overlap the sum of the lanes.
 struct LaneSeconds {
   double products = 0, attention = 0, scoring = 0, operations = 0;
   double link = 0, link_down = 0, disk = 0, cache_disk = 0, look_up = 0;
@@ -110,6 +110,7 @@ class CostModel {
  private:
   struct Stage {  // what moves for it in a step
     double link = 0, disk = 0;
+    int64_t reads = 0;  // in so many parts
     bool moves = false;
   };
   struct Compute {
@@ -136,7 +137,8 @@ class CostModel {
   std::vector<Stage> stages_;
   double weight_link_ = 0, weight_disk_ = 0, weight_cpu_ = 0, weight_bytes_moved_ = 0;
   double weight_reads_ = 0;  // requests
-  double panel_bytes_ = 0;   // of all products
+  double moving_stages_ = 0;
+  double panel_bytes_ = 0;  // of all products
   mutable std::map<int64_t, Pass> passes_;
 };
 
