@@ -10,7 +10,7 @@ void Latch::open(std::exception_ptr failure) {
   opened_.notify_all();
 }
 
-std::exception_ptr Latch::wait() const {
+std::exception_ptr Latch::opened() const {
   std::unique_lock lock(mutex_);
   opened_.wait(lock, [this] { return open_; });
   return failure_;
@@ -38,7 +38,10 @@ WorkQueue::~WorkQueue() {
 
 void WorkQueue::record(QueueEvent& event) {
   if (inline_ && !failure_) return event.set(nullptr);  // everything before it is done
-  auto latch = std::make_shared<Latch>();
+  record(event, std::make_shared<Latch>());
+}
+
+void WorkQueue::record(QueueEvent& event, std::shared_ptr<Latch> latch) {
   event.set(latch);
   if (inline_)
     latch->open(failure_);
@@ -50,7 +53,7 @@ void WorkQueue::wait(const QueueEvent& event) {
   const auto latch = event.latch();
   if (!latch) return;
   enqueue(latch, [](const std::shared_ptr<Latch>& opens) {
-    if (const auto failure = opens->wait()) std::rethrow_exception(failure);
+    if (const auto failure = opens->done()) std::rethrow_exception(failure);
   });
 }
 
@@ -61,7 +64,7 @@ void WorkQueue::synchronize() {
   } else {
     Latch done;
     push([this, &done] { done.open(failure_); });
-    failure = done.wait();
+    failure = done.opened();
   }
   if (failure) std::rethrow_exception(failure);
 }

@@ -16,8 +16,12 @@ namespace hydrant {
 // Opens once, with the failure of the queue that opened it (null: none).
 class Latch {
  public:
+  virtual ~Latch() = default;
   void open(std::exception_ptr failure);
-  std::exception_ptr wait() const;  // blocks until it is open
+  std::exception_ptr opened() const;  // blocks until it is open
+  // Blocks until all that the queue did before is done, which is later where a queue only hands its
+  // work to a device. What every backend's streams can wait for, whoever has recorded.
+  virtual std::exception_ptr done() const { return opened(); }
 
  private:
   mutable std::mutex mutex_;
@@ -26,8 +30,9 @@ class Latch {
   std::exception_ptr failure_;
 };
 
-// Holds the latch of the latest record; null when there is nothing to wait for.
-class QueueEvent : public Event {
+// The events of all backends: the latch of the latest record; null when there is nothing to wait
+// for.
+class QueueEvent final : public Event {
  public:
   void set(std::shared_ptr<Latch> latch);
   std::shared_ptr<Latch> latch() const;
@@ -54,6 +59,8 @@ class WorkQueue {
       push([this, args, work] { attempt(args, work); });
   }
   void record(QueueEvent& event);
+  // By a latch that tells more than that this queue has come to it.
+  void record(QueueEvent& event, std::shared_ptr<Latch> latch);
   void wait(const QueueEvent& event);
   void synchronize();
 

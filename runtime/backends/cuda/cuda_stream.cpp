@@ -25,14 +25,14 @@ std::shared_ptr<CUevent_st> EventPool::take() {
           }};
 }
 
-void CudaEvent::set_record(std::shared_ptr<CUevent_st> record) {
-  const std::lock_guard lock(mutex_);
-  record_ = std::move(record);
-}
-
-std::shared_ptr<CUevent_st> CudaEvent::record() const {
-  const std::lock_guard lock(mutex_);
-  return record_;
+std::exception_ptr CudaLatch::done() const {
+  if (const auto failure = opened()) return failure;
+  try {
+    check(cudaEventSynchronize(mark()), "waiting for an event");
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
 }
 
 CudaStream::CudaStream(int device, std::shared_ptr<EventPool> events, std::string_view lane,
@@ -72,22 +72,22 @@ void CudaStream::fill(void*, size_t, std::function<void()> work) {
 }
 
 void CudaStream::record(Event& event) {
-  auto& cuda_event = static_cast<CudaEvent&>(event);
-  const auto record = events_->take();
-  cuda_event.set_record(record);
-  issue(record, [](const std::shared_ptr<CUevent_st>& r, CudaStream& s) {
-    check(cudaEventRecord(r.get(), s.handle()), "the record of an event");
+  const auto latch = std::make_shared<CudaLatch>(events_->take());
+  issue(latch, [](const std::shared_ptr<CudaLatch>& l, CudaStream& s) {
+    check(cudaEventRecord(l->mark(), s.handle()), "the record of an event");
   });
-  queue_->record(cuda_event);
+  queue_->record(static_cast<QueueEvent&>(event), latch);
 }
 
+// The device waits for the device's own marks; what else there is to wait for is done when its
+// latch opens, and until then nothing more is issued.
 void CudaStream::wait(const Event& event) {
-  const auto& cuda_event = static_cast<const CudaEvent&>(event);
-  const auto record = cuda_event.record();
-  if (!record) return;
-  queue_->wait(cuda_event);  // until the record has been issued
-  issue(record, [](const std::shared_ptr<CUevent_st>& r, CudaStream& s) {
-    check(cudaStreamWaitEvent(s.handle(), r.get(), 0), "a wait for an event");
+  const auto latch = static_cast<const QueueEvent&>(event).latch();
+  if (!latch) return;
+  issue(latch, [](const std::shared_ptr<Latch>& l, CudaStream& s) {
+    if (const auto failure = l->opened()) std::rethrow_exception(failure);
+    if (const auto* const own = dynamic_cast<const CudaLatch*>(l.get()))
+      check(cudaStreamWaitEvent(s.handle(), own->mark(), 0), "a wait for an event");
   });
 }
 

@@ -27,14 +27,16 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
   std::vector<cudaEvent_t> free_;
 };
 
-class CudaEvent final : public QueueEvent {
+// What a record leaves for streams of any backend: when it is open, the device has been told; when
+// the device has come to it, it is done.
+class CudaLatch final : public Latch {
  public:
-  void set_record(std::shared_ptr<CUevent_st> record);
-  std::shared_ptr<CUevent_st> record() const;
+  explicit CudaLatch(std::shared_ptr<CUevent_st> mark) : mark_(std::move(mark)) {}
+  cudaEvent_t mark() const { return mark_.get(); }
+  std::exception_ptr done() const override;
 
  private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<CUevent_st> record_;
+  const std::shared_ptr<CUevent_st> mark_;
 };
 
 // Work is issued in order: issuing costs the host some microseconds, and the device does it when it

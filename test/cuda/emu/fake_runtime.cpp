@@ -189,6 +189,10 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (broken == cudaSuccess) runtime().record(event, stream);
   return returned(cudaSuccess);
 }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (broken == cudaSuccess) runtime().synchronize(event);
+  return returned(cudaSuccess);
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (broken == cudaSuccess) runtime().wait(stream, event);
   return returned(cudaSuccess);

@@ -191,6 +191,17 @@ void FakeRuntime::wait(cudaStream_t stream, cudaEvent_t event) {
   if (operation.wait) push(stream, std::move(operation));  // else never recorded: nothing
 }
 
+void FakeRuntime::synchronize(cudaEvent_t event) {
+  std::shared_ptr<Record> record;
+  {
+    const Hidden hidden;
+    record = event->record;
+  }
+  if (!record) return;
+  wait_until([&] { return record->done; });
+  acquire(&record->tag);
+}
+
 cudaError_t FakeRuntime::copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                               cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;

@@ -52,6 +52,7 @@ class FakeRuntime {
   void push(cudaStream_t stream, Operation operation);
   void record(cudaEvent_t event, cudaStream_t stream);
   void wait(cudaStream_t stream, cudaEvent_t event);
+  void synchronize(cudaEvent_t event);
   cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                    cudaStream_t stream);
 
