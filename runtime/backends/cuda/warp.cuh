@@ -29,7 +29,23 @@ __device__ T warp_join(T value, const Join& join) {
   return value;
 }
 
-// The same over a block of kThreads, a multiple of 32; a barrier at its beginning and one within.
+// The sums of kCount values, a power of two, over the warp; lane l is left with the one of value
+// l / (32 / kCount). Halves of the warp part the values among them as long as there are several, so
+// that kCount sums take little more than one does, and have the bits of warp_join's.
+template <int kCount>
+__device__ float warp_sums(float (&value)[kCount], int lane) {
+  int lanes = kWarp / 2;
+  for (int held = kCount / 2; held > 0; held /= 2, lanes /= 2)
+    for (int i = 0; i < held; i++) {
+      const bool upper = (lane & lanes) != 0;
+      const float own = upper ? value[held + i] : value[i];
+      value[i] = own + exchange(upper ? value[i] : value[held + i], lanes);
+    }
+  for (; lanes > 0; lanes /= 2) value[0] += exchange(value[0], lanes);
+  return value[0];
+}
+
+// warp_join over a block of kThreads, a multiple of 32; a barrier at its beginning and one within.
 template <int kThreads, class T, class Join>
 __device__ T block_join(T value, const Join& join) {
   static_assert(kThreads % kWarp == 0 && kThreads / kWarp <= kWarp);

@@ -26,7 +26,9 @@ void release_tag(void* tag) {
   if (__tsan_release && settings().race) __tsan_release(tag);
 }
 
-bool same(Place a, Place b) { return a.line == b.line && std::strcmp(a.file, b.file) == 0; }
+bool same(Place a, Place b) {
+  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
+}
 
 // Poisoned with NaN, fenced in, and without a history for ThreadSanitizer.
 void* new_shared(size_t bytes) {
@@ -82,9 +84,10 @@ void Engine::arrange(std::vector<T>& items) {
   if (settings().order == Order::random) std::shuffle(items.begin(), items.end(), random_);
 }
 
-void Engine::make_ready(std::vector<int> threads) {
+void Engine::make_ready(std::vector<int>& threads) {
   arrange(threads);
   ready_.insert(ready_.end(), threads.begin(), threads.end());
+  threads.clear();
 }
 
 int Engine::next_ready() {
@@ -189,10 +192,9 @@ void Engine::wait() {
 }
 
 void Engine::release_block() {
-  std::vector<int> waiting;
   for (const BlockThread& t : threads_)
-    if (t.state == State::waiting) waiting.push_back(int(t.thread.linear));
-  make_ready(std::move(waiting));
+    if (t.state == State::waiting) woken_.push_back(int(t.thread.linear));
+  make_ready(woken_);
   at_barrier_ = 0;
   generation_++;
 }
@@ -215,11 +217,10 @@ void Engine::sync_block(Place place) {
 }
 
 void Engine::release(size_t warp, Rendezvous& meeting, int except) {
-  std::vector<int> waiting;
   for (int lane = 0; lane < 32; lane++)
     if (const int thread = int(warp) * 32 + lane; (meeting.arrived >> lane & 1) && thread != except)
-      waiting.push_back(thread);
-  make_ready(std::move(waiting));
+      woken_.push_back(thread);
+  make_ready(woken_);
   meeting.came[meeting.generation & 1] = meeting.arrived;
   meeting.arrived = 0;
   meeting.generation++;
@@ -283,12 +284,11 @@ void* Engine::named_shared(const void* key, size_t bytes) {
 
 void Engine::start_threads() {
   const unsigned count = grid_.block.x * grid_.block.y * grid_.block.z;
-  std::vector<int> all;
   for (unsigned i = 0; i < count; i++) {
     const uint3 index{i % grid_.block.x, i / grid_.block.x % grid_.block.y,
                       i / grid_.block.x / grid_.block.y};
     threads_[i] = {{index, i}, State::fresh, nullptr};
-    all.push_back(int(i));
+    woken_.push_back(int(i));
   }
   for (size_t w = 0; w < warps_.size(); w++) {
     const unsigned lanes = std::min(32u, count - unsigned(w) * 32);
@@ -303,7 +303,7 @@ void Engine::start_threads() {
   at_barrier_ = 0;
   ready_.clear();
   ready_head_ = 0;
-  make_ready(std::move(all));
+  make_ready(woken_);
 }
 
 void Engine::run_block() {

@@ -70,7 +70,7 @@ class Engine {
   Fiber* new_fiber();
   Fiber* fiber_for(size_t thread);
   void activate(int thread);
-  void make_ready(std::vector<int> threads);
+  void make_ready(std::vector<int>& threads);  // empties it
   template <class T>
   void arrange(std::vector<T>& items);
 
@@ -86,6 +86,7 @@ class Engine {
 
   std::vector<int> ready_;  // threads from ready_head_ on
   size_t ready_head_ = 0;
+  std::vector<int> woken_;  // kept only for its memory
   int live_ = 0, at_barrier_ = 0;
   uint64_t generation_ = 0, blocks_ = 0;
   Place barrier_{};

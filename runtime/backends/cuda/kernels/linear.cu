@@ -71,10 +71,10 @@ __global__ void __launch_bounds__(kThreads)
         if (t < in.rows) sum[t] = fmaf(w, in.data[t * in.width + i], sum[t]);
     }
   }
-  for (int t = 0; t < kTokens; t++) {
-    const float all = warp_join(sum[t], Add{});
-    if (lane == 0 && t < in.rows) end(ending, t, output, all);
-  }
+  const float all = warp_sums(sum, lane);
+  constexpr int kShare = kWarp / kTokens;  // lanes that have the same token's
+  const int t = lane / kShare;
+  if (lane % kShare == 0 && t < in.rows) end(ending, t, output, all);
 }
 
 template <DType format>
