@@ -174,9 +174,10 @@ std::vector<PanelLoad> WeightLayout::loads(std::byte* device, std::byte* host) c
   std::set<const MatrixPlan*> listed;  // a tied table is in two places
   const auto add = [&](const MatrixPlace& m) {
     if (!listed.insert(m.plan).second) return;
-    if (m.homes.device > 0) loads.push_back({{m.plan, 0, m.homes.device}, device + m.device_at});
+    if (m.homes.device > 0)
+      loads.push_back({{m.plan, 0, m.homes.device}, device + m.device_at, Memory::device});
     if (m.homes.host > 0)
-      loads.push_back({{m.plan, m.homes.device, m.homes.host}, host + m.host_at});
+      loads.push_back({{m.plan, m.homes.device, m.homes.host}, host + m.host_at, Memory::pinned});
   };
   for (const MatrixPlace& m : tables) add(m);
   for (const StageLayout& stage : stages)

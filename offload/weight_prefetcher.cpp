@@ -97,11 +97,10 @@ WeightPrefetcher::WeightPrefetcher(const Checkpoint& checkpoint, const ModelSpec
   device_home_ = at.device_home;
   host_home_ = at.host_home;
 
+  Upload upload(device);
   for (size_t i = 0; i < plan.vectors.size(); i++)
-    load_vector(checkpoint, plan.vectors[i],
-                reinterpret_cast<float*>(device_home_ + layout_.vector_at[i]));
-  load_panels(checkpoint, ops_, layout_.loads(device_home_, host_home_), device.threads(),
-              progress);
+    load_vector(checkpoint, plan.vectors[i], upload, device_home_ + layout_.vector_at[i]);
+  load_panels(checkpoint, device, layout_.loads(device_home_, host_home_), progress);
   set_views(plan);
   for (const StageLayout& stage : layout_.stages)
     expected_.push_back(

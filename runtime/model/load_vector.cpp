@@ -22,12 +22,15 @@ float element(DType dtype, const std::byte* from, int64_t index) {
 
 }  // namespace
 
-void load_vector(const Checkpoint& checkpoint, const VectorPlan& plan, float* whole) {
+void load_vector(const Checkpoint& checkpoint, const VectorPlan& plan, Upload& upload,
+                 std::byte* whole) {
   const VectorSource& source = plan.source;
-  float* to = whole + source.begin;
+  const auto begin = size_t(source.begin) * sizeof(float),
+             bytes = size_t(source.size) * sizeof(float);
+  auto* const to = reinterpret_cast<float*>(upload.room(whole + begin, bytes, Memory::device));
   if (!plan.tensor) {
     std::fill(to, to + source.size, 1.0f);
-    return;
+    return upload.finish();
   }
   const StoredTensor& t = *plan.tensor;
   std::vector<std::byte> stored(size_t(row_bytes(*t.dtype, t.columns)));
@@ -40,6 +43,7 @@ void load_vector(const Checkpoint& checkpoint, const VectorPlan& plan, float* wh
     ensure(from >= 0 && from < t.columns, "element {} of {}", from, t.name);
     to[i] = element(*t.dtype, stored.data(), from);
   }
+  upload.finish();
 }
 
 }  // namespace hydrant

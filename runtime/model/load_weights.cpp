@@ -26,12 +26,12 @@ ModelWeights load_weights(const Checkpoint& checkpoint, const ModelSpec& spec,
                           const WeightPlan& plan, Device& device, const LoadProgress& progress) {
   Buffer memory = device.allocate(Memory::device, plan.bytes, "the model's weights");
   auto* base = static_cast<std::byte*>(memory.data());
-  for (const VectorPlan& v : plan.vectors)
-    load_vector(checkpoint, v, reinterpret_cast<float*>(base + v.offset));
+  Upload upload(device);
+  for (const VectorPlan& v : plan.vectors) load_vector(checkpoint, v, upload, base + v.offset);
   std::vector<PanelLoad> loads;
   for (const MatrixPlan& m : plan.matrices)
-    loads.push_back({{&m, 0, ceil_div(m.weight.n, kPanelRows)}, base + m.offset});
-  load_panels(checkpoint, device.ops(), loads, device.threads(), progress);
+    loads.push_back({{&m, 0, ceil_div(m.weight.n, kPanelRows)}, base + m.offset, Memory::device});
+  load_panels(checkpoint, device, loads, progress);
   return ModelWeights(std::move(memory), view(spec, plan, base));
 }
 

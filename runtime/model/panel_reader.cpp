@@ -29,18 +29,18 @@ int64_t rows_at_once(const MatrixPlan& m) {
 // Work shared by some threads; each takes the next run until there is none or one has failed.
 class Packing {
  public:
-  Packing(const Checkpoint& checkpoint, const Ops& ops, std::span<const PanelLoad> loads)
-      : checkpoint_(checkpoint), ops_(ops) {
+  Packing(const Checkpoint& checkpoint, Device& device, std::span<const PanelLoad> loads)
+      : checkpoint_(checkpoint), device_(device) {
     for (const PanelLoad& load : loads)
       for (const PanelRun& run : cut(load.run)) {
         const size_t skip = size_t(run.first - load.run.first) * run.matrix->weight.panel_bytes;
-        loads_.push_back({run, load.to + skip});
+        loads_.push_back({run, load.to + skip, load.kind});
         total_ += bytes_of(run);
       }
   }
 
-  void run(int threads, const LoadProgress& progress) {
-    threads = std::min(threads, int(std::min<size_t>(loads_.size(), 1024)));
+  void run(const LoadProgress& progress) {
+    const int threads = std::min(device_.threads(), int(std::min<size_t>(loads_.size(), 1024)));
     {
       std::vector<std::jthread> helpers;
       try {
@@ -63,10 +63,13 @@ class Packing {
   void work(const LoadProgress& progress) noexcept {
     size_t mine = 0;
     try {
-      PanelReader reader(checkpoint_, ops_);
+      PanelReader reader(checkpoint_, device_.ops());
+      Upload upload(device_);
       while (!failed_ && (mine = next_.fetch_add(1)) < loads_.size()) {
-        const PanelLoad& load = loads_[mine];
+        PanelLoad load = loads_[mine];
+        load.to = upload.room(load.to, load.run.bytes(), load.kind);
         reader.read({&load, 1});
+        upload.finish();
         const uint64_t bytes = bytes_of(load.run), done = done_.fetch_add(bytes) + bytes;
         if (progress) progress(done, total_);
       }
@@ -85,7 +88,7 @@ class Packing {
   }
 
   const Checkpoint& checkpoint_;
-  const Ops& ops_;
+  Device& device_;
   std::vector<PanelLoad> loads_;
   uint64_t total_ = 0;
   std::atomic<size_t> next_ = 0;
@@ -165,9 +168,9 @@ void PanelReader::list(std::span<const PanelLoad> loads) {
   }
 }
 
-void load_panels(const Checkpoint& checkpoint, const Ops& ops, std::span<const PanelLoad> loads,
-                 int threads, const LoadProgress& progress) {
-  Packing(checkpoint, ops, loads).run(threads, progress);
+void load_panels(const Checkpoint& checkpoint, Device& device, std::span<const PanelLoad> loads,
+                 const LoadProgress& progress) {
+  Packing(checkpoint, device, loads).run(progress);
 }
 
 }  // namespace hydrant

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/model/row_reader.hpp"
+#include "runtime/model/upload.hpp"
 #include "runtime/model/weight_plan.hpp"
 
 namespace hydrant {
@@ -26,6 +27,7 @@ std::vector<PanelRun> cut(const PanelRun& run);
 struct PanelLoad {
   PanelRun run;
   std::byte* to = nullptr;
+  Memory kind = Memory::pageable;  // of `to`
 };
 
 // One thread's; keeps its memory from one call to the next.
@@ -38,9 +40,9 @@ class PanelReader {
   // costs beside its bytes.
   static constexpr size_t kBridge = size_t{32} << 10;
 
-  // Reads, checks and packs; runs that are neighbours in the file with one request. A value that is
-  // not finite is refused (bad_file) naming file, tensor and row. Returns the bytes that the file
-  // gave.
+  // Reads, checks and packs into memory that the host can write; runs that are neighbours in the
+  // file with one request. A value that is not finite is refused (bad_file) naming file, tensor and
+  // row. Returns the bytes that the file gave.
   uint64_t read(std::span<const PanelLoad> loads);
   // The same for rows of the matrix as they are listed, 16 a panel.
   uint64_t read(const MatrixPlan& matrix, std::span<const int64_t> rows, std::byte* panels);
@@ -63,11 +65,12 @@ class PanelReader {
 // Called in the calling thread, with bytes read so far and in all; the last time when all are.
 using LoadProgress = std::function<void(uint64_t done, uint64_t total)>;
 
-// Loads them on several threads. Of several failures the first run's is thrown.
-void load_panels(const Checkpoint& checkpoint, const Ops& ops, std::span<const PanelLoad> loads,
-                 int threads, const LoadProgress& progress);
+// Loads them on as many threads as the device has. Of several failures the first run's is thrown.
+void load_panels(const Checkpoint& checkpoint, Device& device, std::span<const PanelLoad> loads,
+                 const LoadProgress& progress);
 
-// Writes a source's part of a vector, which begins at `whole`.
-void load_vector(const Checkpoint& checkpoint, const VectorPlan& plan, float* whole);
+// Writes a source's part of a vector, which begins at `whole` in the device's memory.
+void load_vector(const Checkpoint& checkpoint, const VectorPlan& plan, Upload& upload,
+                 std::byte* whole);
 
 }  // namespace hydrant
