@@ -14,7 +14,7 @@ struct WeightOffload {
   int slots = 2;  // of the staging ring: one is read, the others are filled ahead; at least 2
   // false: the reader's own lane moves what it is about to read, through a single slot.
   bool overlap = true;
-  int disk_lanes = 2;                 // reads of the file that are under way at a time
+  int disk_lanes = 4;                 // reads of the file that are under way at a time
   double link = 0;                    // bytes a second from host to device; 0: as fast as it goes
   Caching caching = Caching::direct;  // of the file
 };

@@ -24,8 +24,8 @@ CASES = [
     ("resident, local 25 %, batch 12", "bf16", "--batch 12 --prompt-len 96 --output-len 48 --policy local --budget 25%"),
     ("70 % of weights on disk, batch 2", "q4_1", "--batch 2 --prompt-len 128 --output-len 32 --policy full --placement-weights 30,0"),
     ("weights on disk, h2o, batch 6", "f16", "--batch 6 --prompt-len 64 --output-len 16 --policy h2o --budget 30% --placement-weights 0,0"),
-    ("weights on disk, 4 lanes, 3 groups of 8, tova", "q4_0",
-     "--batch 24 --groups 3 --prompt-len 64 --output-len 24 --policy tova --budget 40% --placement-weights 0,0 --disk-lanes 4"),
+    ("weights on disk, 2 lanes, 3 groups of 8, tova", "q4_0",
+     "--batch 24 --groups 3 --prompt-len 64 --output-len 24 --policy tova --budget 40% --placement-weights 0,0 --disk-lanes 2"),
     ("60 % on disk, no overlap, batch 3", "q8_0",
      "--batch 3 --prompt-len 80 --output-len 24 --policy full --placement-weights 40,0 --no-overlap"),
     ("weights over a link of 2 GB/s, batch 5", "bf16",
@@ -57,7 +57,7 @@ def measure(a, folder, profile, kind, words):
     run([a.hydrant, "bench", "--model", str(a.models / f"{a.name}-{kind}.gguf"), *words.split(), "--profile", str(profile), "--warmup", "1",
          "--repeats", "1", "--no-agreement", "--quiet", "--json", str(out)])
     row = json.loads(out.read_text())["rows"][0]
-    lanes = int(words.split("--disk-lanes ")[1].split()[0]) if "--disk-lanes" in words else 2
+    lanes = int(words.split("--disk-lanes ")[1].split()[0]) if "--disk-lanes" in words else 4
     seconds = row["batch"] / row["decode_tokens_per_second"]
     return {"predicted": row["predicted_tokens_per_second"], "measured": row["total_tokens_per_second"],
             "disk": row["file_bytes_per_step"] / seconds / disk_rate(profile, lanes),

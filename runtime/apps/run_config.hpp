@@ -35,7 +35,7 @@ struct PlacementConfig {
 };
 
 struct PrefetchConfig {
-  int32_t weight_slots = 2, cache_slots = 2, disk_lanes = 2;
+  int32_t weight_slots = 2, cache_slots = 2, disk_lanes = 4;
 };
 
 struct BatchConfig {

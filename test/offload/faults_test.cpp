@@ -82,7 +82,8 @@ TEST_CASE("a failure on any lane ends the run with that failure") {
       LaneDevice device;
       device.breaks_at[lane] = at;
       const WeightPlan plan = model.plan(device.ops());
-      WeightPrefetcher feed(model.checkpoint, model.spec, plan, device, {.shares = {5, 45, 50}});
+      WeightPrefetcher feed(model.checkpoint, model.spec, plan, device,
+                            {.shares = {5, 45, 50}, .disk_lanes = 2});
       CAPTURE(lane, at);
       CHECK(refused_run(Fault::io, device, model, feed, [] {}) == "lane " + lane + " is broken");
     }
