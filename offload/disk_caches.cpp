@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "offload/disk_writes.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/traced.hpp"
@@ -12,13 +13,6 @@ namespace hydrant {
 namespace {
 
 constexpr size_t kUnit = CacheLayout::kUnit;
-
-// Units that a tail has room for: two runs of each head, for the ring's and another.
-size_t tail_units(const CacheLayout& layout, int32_t layer) {
-  const size_t run = layout.run_bytes();
-  const size_t touched = run % kUnit == 0 ? run / kUnit : ceil_div(run, kUnit) + 1;
-  return std::min(2 * touched * size_t(layout.shape().kv_heads), layout.block_bytes(layer) / kUnit);
-}
 
 int32_t layers_of(const CacheLayout& layout) { return int32_t(layout.shape().capacity.size()); }
 
@@ -191,33 +185,12 @@ void DiskCaches::read(const Use& use) {
   for (const Row& row : use.read) tail(use, row).restore(use.image + block_at(use, row));
 }
 
-// Of the row's block: what its two moves have written.
-std::vector<size_t> DiskCaches::changed_units(const Use& use, const Row& row) const {
+std::vector<size_t> DiskCaches::changed(const Use& use, const Row& row) const {
   const auto heads = size_t(layout_.shape().kv_heads);
   const auto in_group = size_t(row.place - layout_.homes(use.group).first_on_disk());
-  const int32_t landing = row.slots.landing_of(row.position);
-  std::vector<size_t> units;
-  const auto changed = [&](size_t head, int32_t slot) {
-    const size_t at =
-        head * layout_.head_bytes(use.layer) + size_t(slot / kRunSlots) * layout_.run_bytes();
-    for (size_t unit = at / kUnit; unit * kUnit < at + layout_.run_bytes(); unit++)
-      units.push_back(unit);
-  };
-  for (size_t head = 0; head < heads; head++) {
-    if (!row.slots.evicts_at(row.position)) {
-      changed(head, landing);
-      continue;
-    }
-    const int32_t leaving = row.slots.leaving_of(row.position);
-    const int32_t victim = use.victims[in_group * heads + head];
-    ensure(0 <= victim && victim <= landing, "the victim of position {} is {} of {}", row.position,
-           victim, landing);
-    if (landing != leaving) changed(head, leaving);
-    if (victim != leaving) changed(head, victim);
-  }
-  std::sort(units.begin(), units.end());
-  units.erase(std::unique(units.begin(), units.end()), units.end());
-  return units;
+  const std::span<const int32_t> victims(use.victims);
+  return changed_units(layout_, use.layer, row.slots, row.position,
+                       victims.empty() ? victims : victims.subspan(in_group * heads, heads));
 }
 
 void DiskCaches::write_prompt(const Use& use, const Row& row) {
@@ -240,19 +213,19 @@ void DiskCaches::write_prompt(const Use& use, const Row& row) {
 }
 
 void DiskCaches::write(const Use& use) {
-  std::vector<std::vector<size_t>> changed;
+  std::vector<std::vector<size_t>> changes;
   std::vector<DiskTail::Leaving> leaving;
   for (const Row& row : use.decode) {
-    changed.push_back(changed_units(use, row));
+    changes.push_back(changed(use, row));
     leaving.clear();
-    tail(use, row).make_room(changed.back(), leaving);
+    tail(use, row).make_room(changes.back(), leaving);
     for (const DiskTail::Leaving& l : leaving)
       if (!is_lost(use, row)) request(use, row, /*write=*/true, l.unit * kUnit, l.bytes, kUnit);
   }
   for (const Row& row : use.prompts) write_prompt(use, row);
   run_requests(use);
   for (size_t i = 0; i < use.decode.size(); i++)
-    tail(use, use.decode[i]).update(changed[i], use.image + block_at(use, use.decode[i]));
+    tail(use, use.decode[i]).update(changes[i], use.image + block_at(use, use.decode[i]));
 }
 
 }  // namespace hydrant

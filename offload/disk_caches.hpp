@@ -72,7 +72,7 @@ class DiskCaches {
   size_t block_at(const Use& use, const Row& row) const;
   void read(const Use& use);
   void write(const Use& use);
-  std::vector<size_t> changed_units(const Use& use, const Row& row) const;
+  std::vector<size_t> changed(const Use& use, const Row& row) const;  // units of its block
   void write_prompt(const Use& use, const Row& row);
   // Of bytes [at, at + bytes) of the row's block.
   void request(const Use& use, const Row& row, bool write, size_t at, std::byte* data,

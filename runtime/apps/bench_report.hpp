@@ -24,9 +24,9 @@ struct BenchResult {
   std::string weight_format, activations;
   size_t kv = 0, full_kv = 0, workspace = 0, weights = 0;
   size_t peak = 0, predicted_peak = 0;
-  double decode_bytes = 0;  // weights and cache that one run's decode steps must read
-  Traffic traffic;          // of the runs together
-  CacheMoves cache_moves;   // predicted, of one
+  double decode_bytes = 0;     // weights and cache that one run's decode steps must read
+  Traffic traffic;             // of the runs together
+  PredictedMoves cache_moves;  // of one
   std::optional<Agreement> agreement;
   std::optional<Prediction> prediction;  // by the profile that was given
 };

@@ -1,6 +1,7 @@
 #include "runtime/apps/traffic_meter.hpp"
 
 #include <fmt/format.h>
+#include "offload/disk_writes.hpp"
 
 #include "runtime/apps/figures.hpp"
 #include "runtime/base/log.hpp"
@@ -99,10 +100,10 @@ void TrafficMeter::report(int64_t steps) {
             link_ > 0 ? fmt::format("; link held to {:.1f} GB/s", link_ / 1e9) : "");
 }
 
-CacheMoves predicted_cache_moves(LoadedModel& model, const ModelSpec& spec, const Ops& ops,
-                                 const BatchShape& shape, DType kv_dtype,
-                                 std::span<const Request> rows) {
-  CacheMoves sum;
+PredictedMoves predicted_cache_moves(LoadedModel& model, const ModelSpec& spec, const Ops& ops,
+                                     const BatchShape& shape, DType kv_dtype,
+                                     std::span<const Request> rows) {
+  PredictedMoves sum;
   if (!model.caches()) return sum;
   const JobLimits limits = job_limits(spec, rows, shape);
   KvShape kv{limits.groups,       limits.rows_per_group, spec.block.kv_heads,
@@ -113,12 +114,17 @@ CacheMoves predicted_cache_moves(LoadedModel& model, const ModelSpec& spec, cons
   for (size_t i = 0; i < rows.size(); i++) {
     const auto group = int32_t(i) / limits.rows_per_group,
                place = int32_t(i) % limits.rows_per_group;
-    const auto prompt = int32_t(rows[i].prompt.size());
+    const bool on_disk = place >= layout.homes(group).first_on_disk();
+    const int32_t prompt = int32_t(rows[i].prompt.size()), decoded = rows[i].max_new_tokens - 1;
     for (int32_t layer = 0; layer < spec.layers; layer++) {
       const policy::SlotLayout& slots = rows[i].plans[size_t(layer)].slots;
-      sum += layout.prompt_moves(layer, group, place, prompt, slots);
-      for (int32_t token = 1; token < rows[i].max_new_tokens; token++)
-        sum += layout.decode_moves(layer, group, place, prompt + token - 1, slots);
+      sum.moves += layout.prompt_moves(layer, group, place, prompt, slots);
+      for (int32_t token = 0; token < decoded; token++)
+        sum.moves += layout.decode_moves(layer, group, place, prompt + token, slots);
+      if (!on_disk) continue;
+      const auto written = decode_written(layout, layer, slots, prompt, decoded);
+      sum.moves.written += written.value_or(0);
+      sum.all_written &= written.has_value();
     }
   }
   return sum;

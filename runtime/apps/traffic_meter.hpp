@@ -39,10 +39,15 @@ class TrafficMeter {
   Count begin_;
 };
 
-// What caches are to move when all rows begin together and none ends early. What is written for
-// rows that decode depends on who leaves: `written` is of prompts alone.
-CacheMoves predicted_cache_moves(LoadedModel& model, const ModelSpec& spec, const Ops& ops,
-                                 const BatchShape& shape, DType kv_dtype,
-                                 std::span<const Request> rows);
+// What caches are to move when all rows begin together and none ends early.
+struct PredictedMoves {
+  CacheMoves moves;
+  // What rows that decode write is known. It is not where who leaves depends on what was attended
+  // to: `written` is of prompts alone then.
+  bool all_written = true;
+};
+PredictedMoves predicted_cache_moves(LoadedModel& model, const ModelSpec& spec, const Ops& ops,
+                                     const BatchShape& shape, DType kv_dtype,
+                                     std::span<const Request> rows);
 
 }  // namespace hydrant

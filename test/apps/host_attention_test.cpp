@@ -68,7 +68,7 @@ TEST_CASE("a device beside the host leaves to it what it is told to, as planned"
   CHECK(tokens_of(loaded, shape, kv_dtype, rows) == expected);
 
   const CacheMoves said =
-      predicted_cache_moves(loaded, model.spec, apart.ops(), shape, kv_dtype, rows);
+      predicted_cache_moves(loaded, model.spec, apart.ops(), shape, kv_dtype, rows).moves;
   CHECK(loaded.caches()->traffic().to_host == said.to_host);
   CHECK(loaded.caches()->traffic().to_device == said.to_device);
   // Six rows of 20 + 9 tokens.

@@ -121,6 +121,8 @@ TEST_CASE("score and bench take their weights from wherever they are") {
     CHECK(row["weights_on_host"] == 30);
     CHECK(row["cache_on_disk"] == 40);
     CHECK(row["cache_written_bytes"] > 0);
+    const Json& written = row["predicted_cache_written_bytes"];
+    CHECK(written == row["cache_written_bytes"]);  // nobody leaves in so short a run
   }
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "offload/disk_writes.hpp"
 #include "runtime/base/aligned.hpp"
 #include "test/offload/cache_job.hpp"
 #include "test/offload/lane_device.hpp"
@@ -134,6 +135,8 @@ TEST_CASE("bytes that caches move are the bytes predicted, whatever the number o
                 const policy::SlotLayout& slots = rows[i].plans[size_t(layer)].slots;
                 const auto length = int32_t(rows[i].prompt.size());
                 said += layout.prompt_moves(layer, group, place, length, slots);
+                if (place >= h.first_on_disk())
+                  said.written += decode_written(layout, layer, slots, length, kTokens - 1).value();
                 for (int32_t p = length; p < length + kTokens - 1; p++)
                   said += layout.decode_moves(layer, group, place, p, slots);
                 counted += NaiveRow(rows[i], size_t(layer), size_t(slots_in(shape, size_t(layer))),
@@ -150,10 +153,19 @@ TEST_CASE("bytes that caches move are the bytes predicted, whatever the number o
             CHECK(moved.written == counted.written);
             CHECK(counted.read > 0);
             CHECK((counted.to_device > 0) == staged);
-            said.written = counted.written;  // of prompts alone
             CHECK(said == counted);
             if (overlap) CHECK(device.copied == counted.to_device);
           }
+}
+
+TEST_CASE("what is written is known before, unless it depends on attention who leaves") {
+  const auto device = open_device("cpu", {1, ""});
+  const CacheLayout layout({1, 1, 2, 64, {64}, DType::f32}, {0, 0, 100}, /*staged=*/false,
+                           device->ops());
+  const policy::SlotLayout h2o{0, 16, 32};
+  CHECK(decode_written(layout, 0, h2o, 20, 28).has_value());  // nobody leaves
+  CHECK_FALSE(decode_written(layout, 0, h2o, 20, 29).has_value());
+  CHECK(decode_written(layout, 0, {4, 0, 44}, 20, 100).has_value());
 }
 
 TEST_CASE("what the cache takes is what was said") {
