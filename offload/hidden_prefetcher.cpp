@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/base/error.hpp"
+#include "runtime/device/copied_memory.hpp"
 #include "runtime/device/traced.hpp"
 
 namespace hydrant {
@@ -53,7 +54,7 @@ HiddenPrefetcher::HiddenPrefetcher(Device& device, const HiddenShape& shape,
       computed_(device.make_event()) {
   const HiddenNeed need = memory(shape, options);
   device_ = device.allocate(Memory::device, need.device, "hidden states on the device");
-  host_ = device.allocate(Memory::pinned, need.host, "hidden states on the host");
+  host_ = allocate_for_copies(device, need.host, "hidden states on the host");
   Arena on_device(device_), on_host(host_);
   const Carved at = carve(shape, options, on_device, on_host);
   device_home_ = at.device_home;

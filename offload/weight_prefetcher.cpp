@@ -5,6 +5,7 @@
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/device/copied_memory.hpp"
 #include "runtime/device/traced.hpp"
 
 namespace hydrant {
@@ -91,7 +92,12 @@ WeightPrefetcher::WeightPrefetcher(const Checkpoint& checkpoint, const ModelSpec
   Arena device_size, host_size;
   const size_t arriving = DiskPanels::arriving_bytes(file_, ops_, layout_);
   carve(layout_, options_, arriving, device_size, host_size);
-  on_host_ = device.allocate(Memory::pinned, host_size.used(), "the weights on the host");
+  // Rows of tables are looked up in place, by the device's own kernels.
+  const bool in_place = std::any_of(layout_.tables.begin(), layout_.tables.end(),
+                                    [](const MatrixPlace& m) { return m.homes.host > 0; });
+  constexpr std::string_view kOnHost = "the weights on the host";
+  on_host_ = in_place ? device.allocate(Memory::pinned, host_size.used(), kOnHost)
+                      : allocate_for_copies(device, host_size.used(), kOnHost);
   Arena on_device(on_device_), on_host(on_host_);
   const Carved at = carve(layout_, options_, arriving, on_device, on_host);
   device_home_ = at.device_home;

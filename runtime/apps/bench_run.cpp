@@ -57,7 +57,7 @@ BenchRun::BenchRun(const RunConfig& config, const Model& model, Device& device, 
     : config_(config),
       loaded_(loaded),
       kv_dtype_(cache_dtype(config)),
-      without_rows_(loaded.plan().peak() - kProcessRoom - planned.memory()),
+      without_rows_(loaded.plan().peak() - planned.memory()),
       results_(results),
       free_tokens_(results.size()) {
   for (BenchResult* r : results_) {

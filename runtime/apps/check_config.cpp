@@ -63,11 +63,12 @@ void check_resume(const RunConfig& config, const Sources& sources, Command comma
 // another build.
 void check_device(const RunConfig& config, const Sources& sources, Command command) {
   if (config.device.empty()) return;
+  const DeviceName wanted = parse_device(config.device);
   std::string known;
   for (const Backend& b : backends()) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", b.name);
-    if (b.name != config.device) continue;
-    const std::string why = b.trouble();
+    if (b.name != wanted.backend) continue;
+    const std::string why = trouble_with(b, wanted.index);
     if (why.empty()) return;
     if (command != Command::validate)
       fail(Fault::bad_config, "{}: this machine has no usable {} device: {}",
@@ -85,7 +86,9 @@ void check_isa(const RunConfig& config, const Sources& sources, Command command)
   if (config.isa.empty()) return;
   std::string usable;
   for (const Backend& b : backends()) {
-    if (!b.paths || !b.usable() || (!config.device.empty() && config.device != b.name)) continue;
+    if (!b.paths || !b.usable() ||
+        (!config.device.empty() && parse_device(config.device).backend != b.name))
+      continue;
     for (const InstructionPath& path : b.paths()) {
       if (path.name == config.isa) return;
       usable += fmt::format("{}{}", usable.empty() ? "" : ", ", path.name);
@@ -187,6 +190,15 @@ void check_whole_file(const RunConfig& config, const Sources& sources) {
   check_trace_output(config, sources);
 }
 
+// Only `inspect --devices` needs none.
+void check_model(const RunConfig& config, const Sources& sources, Command command) {
+  if (command != Command::inspect) return require(sources, "model", "--model");
+  if (config.inspect.devices)
+    exclude(sources, "inspect.devices", "model");
+  else
+    require(sources, "model", "MODEL");
+}
+
 }  // namespace
 
 void check_config(const RunConfig& config, const Sources& sources, Command command) {
@@ -200,7 +212,7 @@ void check_config(const RunConfig& config, const Sources& sources, Command comma
   if (command == Command::bench)
     check_bench(config, sources);
   else
-    require(sources, "model", command == Command::inspect ? "MODEL" : "--model");
+    check_model(config, sources, command);
   if (command == Command::generate) check_generate(config, sources);
   if (command == Command::score) require_one(sources, "perplexity", "input");
   if (command == Command::score && config.perplexity.empty() && sources.given("context"))

@@ -50,7 +50,7 @@ constexpr std::array<About, size_t(Command::count)> kAbout{{
      "the id, else the line's number.\n",
      "echo '{\"id\": 1, \"text\": \"Hello\"}' > in.jsonl; hydrant tokenize --model model.gguf "
      "--input in.jsonl"},
-    {"what a model is and what memory a run of it takes", "MODEL", kAboutKv,
+    {"what a model is and what memory a run of it takes", "(MODEL | --devices)", kAboutKv,
      "hydrant inspect model.gguf --batch 32 --length 1024 --policy h2o --budget 20%\n"
      "  hydrant inspect configs/models/opt-6.7b.json --batch 32    # a shape without weights"},
     {"speed, memory and agreement with the full cache", "(--model PATH | --synthetic SHAPE)",

@@ -211,7 +211,7 @@ std::vector<Key> make() {
       named(choice([](RunConfig& c) -> auto& { return c.isa; }, {"generic", "avx2", "avx512", "avx512-bf16", "amx"}),
             "isa", "--isa", "NAME", kMachine, "a lower instruction path: generic, avx2, avx512 or avx512-bf16; or amx, which is off by default"),
       named(text([](RunConfig& c) -> auto& { return c.device; }, "the name of a backend"),
-            "device", "--device", "NAME", kMachine, "the backend; default: the best usable one"),
+            "device", "--device", "NAME", kMachine, "the backend, or backend:number for one of its devices; default: the best usable one"),
       same_rows(named(toggle([](RunConfig& c) -> auto& { return c.quiet; }),
             "quiet", "--quiet", "", kAll, "nothing on standard error but errors")),
 
@@ -253,6 +253,8 @@ std::vector<Key> make() {
             "inspect.prompt_len", "--prompt-len", "N", Commands(inspect), "how many of them are the prompt; 0: all but one"),
       named(toggle([](RunConfig& c) -> auto& { return c.inspect.json; }),
             "inspect.json", "--json", "", Commands(inspect), "one JSON document instead of a table"),
+      named(toggle([](RunConfig& c) -> auto& { return c.inspect.devices; }),
+            "inspect.devices", "--devices", "", Commands(inspect), "what this machine can compute on, and why not on the rest"),
 
       named(text([](RunConfig& c) -> auto& { return c.profile.output; }, "a path"),
             "profile.output", "--output", "FILE", Commands(Command::profile), "where the profile goes; default: standard output"),

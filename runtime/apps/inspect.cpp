@@ -195,9 +195,34 @@ std::string text_of(const OrderedJson& doc, const MemoryPlan& plan, const RunCon
   return out + memory_text(plan, config);
 }
 
+// Each backend of this build, and each device that it finds.
+int list_devices(const RunConfig& config) {
+  OrderedJson list = OrderedJson::array();
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& about, bool usable) {
+    list.push_back({{"device", name}, {"about", about}, {"usable", usable}});
+    text += fmt::format("{:<10}{}{}\n", name, usable ? "" : "cannot be used: ", about);
+  };
+  for (const Backend& b : backends()) {
+    const std::string why = b.trouble();
+    if (!why.empty()) {
+      add(std::string(b.name), why, false);
+    } else if (!b.devices) {
+      add(std::string(b.name), b.open({})->describe(), true);
+    } else {
+      const std::vector<std::string> devices = b.devices();
+      for (size_t i = 0; i < devices.size(); i++)
+        add(fmt::format("{}:{}", b.name, i), devices[i], true);
+    }
+  }
+  Output("").write(config.inspect.json ? OrderedJson{{"devices", list}}.dump(2) + "\n" : text);
+  return 0;
+}
+
 }  // namespace
 
 int run_inspect(const RunConfig& config, const Sources& sources) {
+  if (config.inspect.devices) return list_devices(config);
   const Model model = open_model_or_shape(config, sources);
   // Part of the process that a run's plan begins with.
   const auto tokenizer = model.has_weights() ? open_tokenizer(model.files) : nullptr;

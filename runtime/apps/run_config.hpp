@@ -67,6 +67,7 @@ struct InspectConfig {
   int32_t batch = 1;
   int32_t length = 0, prompt_len = 0;  // 0: the model's limit; all but one of them
   bool json = false;
+  bool devices = false;
 };
 
 struct ProfileConfig {

@@ -9,6 +9,16 @@
 namespace hydrant {
 
 const std::vector<Backend>& backends();
+
+// "cuda:1" is the second device of the backend cuda, "cuda" its first.
+struct DeviceName {
+  std::string_view backend;
+  int index = 0;
+};
+DeviceName parse_device(std::string_view name);  // throws bad_config
+// "" where the backend has a device of this index that can be opened; else one line that says why
+// not.
+std::string trouble_with(const Backend& backend, int index);
 // "" picks the usable one with the highest preference. Throws bad_config naming the known ones.
 std::unique_ptr<Device> open_device(std::string_view name, const DeviceOptions& options);
 

@@ -15,6 +15,7 @@ namespace hydrant {
 struct DeviceOptions {
   int threads = 0;  // 0: all usable cores (CPU backend)
   std::string isa;  // "": the best the machine has (CPU backend)
+  int index = 0;    // which of the backend's devices
 };
 
 class Device {
@@ -51,6 +52,9 @@ struct Backend {
   std::unique_ptr<Device> (*open)(const DeviceOptions&);
   // Instruction paths it can use on this machine, ascending; null where there is no such choice.
   std::vector<InstructionPath> (*paths)() = nullptr;
+  // One line about each device it could open, by index; null where there is only the machine
+  // itself.
+  std::vector<std::string> (*devices)() = nullptr;
 
   bool usable() const { return trouble().empty(); }
 };

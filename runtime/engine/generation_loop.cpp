@@ -108,6 +108,7 @@ void GenerationLoop::run_step(Batch& batch, const Listener& listener, Cancellati
       prefetch_cache_after(stage, i);
       {
         const Traced traced(parts_.compute, 0, "stage {} group {}", stage, group.group);
+        parts_.compute.enter(part_of(stage));
         compute_layer(context, stage, group, weights);
       }
       if (stage == stages - 1) {
@@ -133,6 +134,12 @@ void GenerationLoop::run_step(Batch& batch, const Listener& listener, Cancellati
     trace::add({"steps", fmt::format("step {}", figures_.steps + 1), begin, Clock::now(), 0});
   figures_.steps++;
   figures_.decode_steps += step_.decoded > 0;
+}
+
+WorkPart GenerationLoop::part_of(int stage) const {
+  if (stage == 0) return {figures_.steps + 1, "embedding", -1};
+  if (stage + 1 == parts_.spec.stages()) return {figures_.steps + 1, "head", -1};
+  return {figures_.steps + 1, "layer", stage - 1};
 }
 
 void GenerationLoop::prefetch_cache_after(int stage, size_t active) {

@@ -43,6 +43,7 @@ class GenerationLoop {
  private:
   void prepare(const AttentionSide& side);
   void begin_step();
+  WorkPart part_of(int stage) const;
   void prefetch_cache_after(int stage, size_t active);
   void run_step(Batch& batch, const Listener& listener, Cancellation& cancellation);
   void choose(Batch& batch, const GroupStep& group, const Listener& listener);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "runtime/base/error.hpp"
+#include "runtime/device/copied_memory.hpp"
 #include "test/cuda/emu/fake_runtime.hpp"
 #include "test/support/backend_fixture.hpp"
 #include "test/support/random.hpp"
@@ -41,16 +42,17 @@ void fail_with(Stream& stream, const char* what) {
 
 }  // namespace
 
-// In a process of its own, and before any other test, for the emulator reads its environment once.
-std::string refusal_with(const char* variable, const char* value) {
+// What `say` says in a process of its own, for the emulator reads its environment once: no test
+// before may have used it.
+template <class Say>
+std::string said_with(const char* variable, const char* value, const Say& say) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
     setenv(variable, value, 1);
-    const std::string said = refusal(Fault::bad_config, [] { open_device("cuda", {}); }) +
-                             "; default: " + std::string(open_device("", {})->name());
+    const std::string said = say();
     _exit(write(ends[1], said.data(), said.size()) == ssize_t(said.size()) ? 0 : 1);
   }
   close(ends[1]);
@@ -63,6 +65,13 @@ std::string refusal_with(const char* variable, const char* value) {
   return said;
 }
 
+std::string refusal_with(const char* variable, const char* value) {
+  return said_with(variable, value, [] {
+    return refusal(Fault::bad_config, [] { open_device("cuda", {}); }) +
+           "; default: " + std::string(open_device("", {})->name());
+  });
+}
+
 TEST_CASE("without a device, a driver or one that is new enough the reason is said") {
   CHECK(refusal_with("EMU_DEVICES", "0") ==
         "device: cuda cannot be used: no NVIDIA driver is installed; default: cpu");
@@ -73,6 +82,24 @@ TEST_CASE("without a device, a driver or one that is new enough the reason is sa
   CHECK(refusal_with("EMU_SM", "61") ==
         "device: cuda cannot be used: no NVIDIA device of compute capability 7.5 or later; "
         "default: cpu");
+}
+
+TEST_CASE("where so much cannot be pinned, what is only copied lies in pageable memory") {
+  CHECK(said_with("EMU_PIN_MB", "1", [] {
+          const auto device = open_cuda();
+          Buffer home = allocate_for_copies(*device, 2 << 20, "a home");
+          static_cast<char*>(home.data())[(2 << 20) - 1] = 7;
+          const auto stream = device->make_stream("load", false);
+          Buffer there = device->allocate(Memory::device, 1, "a byte");
+          char back = 0;
+          stream->copy(there.data(), static_cast<char*>(home.data()) + (2 << 20) - 1, 1);
+          stream->copy(&back, there.data(), 1);
+          stream->synchronize();
+          return std::string(home.memory() == Memory::pageable && back == 7 ? "pageable" : "?") +
+                 "; " + refusal(Fault::out_of_memory, [&] {
+                          device->allocate(Memory::pinned, 2 << 20, "a cache");
+                        }).substr(0, 51);
+        }) == "pageable; a cache: the system does not pin 2097152 bytes, of ");
 }
 
 TEST_CASE("the device says what it is, and is the default where it answers") {

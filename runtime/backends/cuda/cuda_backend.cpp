@@ -6,10 +6,14 @@ namespace hydrant {
 const Backend& cuda_backend();  // the generated registry's declaration
 
 const Backend& cuda_backend() {
-  static constexpr Backend backend{"cuda", /*preference=*/10, cuda::trouble,
+  static constexpr Backend backend{"cuda",
+                                   /*preference=*/10,
+                                   cuda::trouble,
                                    [](const DeviceOptions& options) -> std::unique_ptr<Device> {
                                      return std::make_unique<cuda::CudaDevice>(options);
-                                   }};
+                                   },
+                                   /*paths=*/nullptr,
+                                   cuda::describe_devices};
   return backend;
 }
 

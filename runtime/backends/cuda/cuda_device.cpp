@@ -7,19 +7,16 @@
 
 namespace hydrant::cuda {
 
-CudaDevice::CudaDevice(const DeviceOptions& options) {
+CudaDevice::CudaDevice(const DeviceOptions& options) : index_(options.index) {
   if (!options.isa.empty())
     fail(Fault::bad_config, "isa: '{}' is the CPU's; a card has only its own", options.isa);
   select();
   const int sm = capability(index_);
   if (sm < kLeastCapability)
-    fail(Fault::bad_config, "device: cuda: compute capability {}.{}, expected {}.{} or later",
-         sm / 10, sm % 10, kLeastCapability / 10, kLeastCapability % 10);
+    fail(Fault::bad_config, "device: cuda:{}: compute capability {}.{}, expected {}.{} or later",
+         index_, sm / 10, sm % 10, kLeastCapability / 10, kLeastCapability % 10);
   architecture_ = fmt::format("sm_{}", sm);
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, index_), "the device's properties");
-  description_ = fmt::format("cuda: {}, {}, {} MiB", static_cast<const char*>(properties.name),
-                             architecture_, properties.totalGlobalMem >> 20);
+  description_ = fmt::format("cuda:{} {}", index_, describe_devices().at(size_t(index_)));
 }
 
 void CudaDevice::select() const { check(cudaSetDevice(index_), "the chosen device"); }
@@ -31,7 +28,8 @@ Buffer CudaDevice::allocate(Memory memory, size_t bytes, std::string_view what) 
   return memory == Memory::device ? allocate_device(bytes, what) : pin(bytes, what);
 }
 
-// Kernels read and write it in place, so plain memory cannot take its part.
+// Kernels read and write it in place, so plain memory cannot take its part here; where it is only
+// copied, allocate_for_copies() lets it.
 Buffer CudaDevice::pin(size_t bytes, std::string_view what) {
   if (const size_t left = host_.available(); bytes > left)
     fail(Fault::out_of_memory, "{}: {} bytes wanted, {} available", what, bytes, left);

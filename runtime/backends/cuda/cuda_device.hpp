@@ -27,7 +27,7 @@ class CudaDevice final : public Device {
   void select() const;
   Buffer pin(size_t bytes, std::string_view what);
 
-  int index_ = 0;
+  const int index_;
   std::string architecture_, description_;
   std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>();
   HostMemory host_;

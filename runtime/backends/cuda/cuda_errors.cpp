@@ -47,4 +47,17 @@ std::string trouble() {
                                   kLeastCapability / 10, kLeastCapability % 10);
 }
 
+std::vector<std::string> describe_devices() {
+  int count = 0;
+  check(cudaGetDeviceCount(&count), "the number of devices");
+  std::vector<std::string> lines;
+  for (int device = 0; device < count; device++) {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, device), "a device's properties");
+    lines.push_back(fmt::format("{}, sm_{}, {} MiB", static_cast<const char*>(properties.name),
+                                capability(device), properties.totalGlobalMem >> 20));
+  }
+  return lines;
+}
+
 }  // namespace hydrant::cuda

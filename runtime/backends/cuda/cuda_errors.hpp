@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hydrant::cuda {
 
@@ -14,6 +15,9 @@ void check(cudaError_t error, std::string_view what);
 // "" when a device can be used; else one line that says why not: no driver, an old one and the
 // version that is needed, no device, or none that is new enough.
 std::string trouble();
+
+// Of each device: name, architecture and memory; or why it does not answer.
+std::vector<std::string> describe_devices();
 
 // The architectures that kernels are compiled for begin here: 7.5, T4.
 inline constexpr int kLeastCapability = 75;

@@ -71,6 +71,19 @@ void CudaStream::fill(void*, size_t, std::function<void()> work) {
   });
 }
 
+void CudaStream::enter(const WorkPart& part) {
+  queue_->enqueue(part, [this](const WorkPart& p) { part_ = p; });
+}
+
+// What the device says comes late: the part is the one whose work was refused, not always the one
+// that is to blame.
+void CudaStream::fail_in_part(const Error& e) const {
+  if (part_.step == 0) throw e;
+  const std::string number = part_.number < 0 ? "" : fmt::format(" {}", part_.number);
+  throw Error(e.fault(),
+              fmt::format("step {}, {}{}: {}", part_.step, part_.name, number, e.what()));
+}
+
 void CudaStream::record(Event& event) {
   const auto latch = std::make_shared<CudaLatch>(events_->take());
   issue(latch, [](const std::shared_ptr<CudaLatch>& l, CudaStream& s) {
@@ -84,8 +97,10 @@ void CudaStream::record(Event& event) {
 void CudaStream::wait(const Event& event) {
   const auto latch = static_cast<const QueueEvent&>(event).latch();
   if (!latch) return;
-  issue(latch, [](const std::shared_ptr<Latch>& l, CudaStream& s) {
+  queue_->enqueue(latch, [](const std::shared_ptr<Latch>& l) {
     if (const auto failure = l->opened()) std::rethrow_exception(failure);
+  });
+  issue(latch, [](const std::shared_ptr<Latch>& l, CudaStream& s) {
     if (const auto* const own = dynamic_cast<const CudaLatch*>(l.get()))
       check(cudaStreamWaitEvent(s.handle(), own->mark(), 0), "a wait for an event");
   });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/backends/cuda/kernel_fault.hpp"
+#include "runtime/base/error.hpp"
 #include "runtime/device/buffer.hpp"
 #include "runtime/device/work_queue.hpp"
 
@@ -52,13 +53,18 @@ class CudaStream final : public Stream {
   template <class Args, class Work>
   void issue(const Args& args, const Work& work) {
     queue_->enqueue(args, [this, work](const Args& a) {
-      select_device();
-      work(a, *this);
+      try {
+        select_device();
+        work(a, *this);
+      } catch (const Error& e) {
+        fail_in_part(e);
+      }
     });
   }
   std::string_view lane() const override { return lane_; }
   void copy(void* to, const void* from, size_t bytes) override;
   void fill(void* to, size_t bytes, std::function<void()> work) override;
+  void enter(const WorkPart& part) override;
   void record(Event& event) override;
   void wait(const Event& event) override;
   void synchronize() override;
@@ -74,12 +80,14 @@ class CudaStream final : public Stream {
  private:
   void select_device() const;
   void drain();
+  [[noreturn]] void fail_in_part(const Error& e) const;
 
   const int device_;
   const std::string lane_;
   const std::shared_ptr<EventPool> events_;
   cudaStream_t handle_ = nullptr;
   KernelFault* fault_ = nullptr;
+  WorkPart part_;  // that is being issued
   Buffer scratch_;
   std::unique_ptr<Blas> blas_;
   std::unique_ptr<WorkQueue> queue_;  // its thread must end before anything else here

@@ -67,6 +67,8 @@ cudaError_t enqueue_launch(const void* kernel, dim3 grid, dim3 block, size_t sha
   if (const auto found = shared_allowed.find(kernel); found != shared_allowed.end())
     allowed = found->second;
   if (shared_bytes > size_t(allowed)) return returned(cudaErrorInvalidValue);
+  static std::atomic<int> launches = 0;
+  if (++launches == settings().break_at) broken = cudaErrorIllegalAddress;
   if (broken == cudaSuccess)
     enqueue(stream,
             [=, run = std::move(body)] { run_grid("kernel", grid, block, shared_bytes, run); });

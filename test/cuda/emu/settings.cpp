@@ -26,6 +26,7 @@ Settings read() {
   s.devices = number("EMU_DEVICES", 1);
   s.driver = number("EMU_DRIVER", 13000);
   s.capability = number("EMU_SM", 80);
+  s.break_at = number("EMU_BREAK_AT", 0);
   s.device_bytes = uint64_t(number("EMU_MEM_MB", 2048)) << 20;
   s.pinned_bytes = uint64_t(number("EMU_PIN_MB", 1 << 20)) << 20;
   return s;

@@ -11,6 +11,7 @@
 //   EMU_PIN_MB   that can be pinned
 //   EMU_DEVICES  how many; 0: as on a machine without a driver
 //   EMU_DRIVER   of which CUDA version the driver is, 13000 by default
+//   EMU_BREAK_AT the launch, counted from 1, whose kernel faults: every call fails from then on
 //   EMU_SM       compute capability, 80 by default
 #pragma once
 #include <cstdint>
@@ -23,7 +24,7 @@ struct Settings {
   Order order = Order::forward;
   uint32_t seed = 1;
   bool race = false, deterministic = false;
-  int jitter = 0, devices = 1, driver = 13000, capability = 80;
+  int jitter = 0, devices = 1, driver = 13000, capability = 80, break_at = 0;
   uint64_t device_bytes = 0, pinned_bytes = 0;
 };
 

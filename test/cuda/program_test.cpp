@@ -1,0 +1,96 @@
+// The program over the emulated card: what it says of devices, and what is left when one fails.
+#include <catch2/catch.hpp>
+#include <regex>
+
+#include "test/apps/tiny_run.hpp"
+
+using namespace hydrant;
+using namespace hydrant::test;
+
+namespace {
+
+Outcome run_where(const std::vector<std::string>& environment, Words arguments) {
+  return Process({std::move(arguments), "", Stdout::captured, environment}).wait();
+}
+
+// Six rows, of which two run at a time, longer and longer.
+Words generate(const Tiny& t, Words more = {}) {
+  std::string lines;
+  for (int row = 1; row <= 6; row++)
+    lines += "{\"id\": " + std::to_string(row) +
+             ", \"prompt\": \"one two\", \"max_new_tokens\": " + std::to_string(3 * row) + "}\n";
+  return Words{"generate",
+               "--device",
+               "cuda",
+               "--ignore-eos",
+               "--model",
+               t.model.path(),
+               "--prompts",
+               t.work.write("in.jsonl", lines),
+               "--rows-per-group",
+               "2"} +
+         more;
+}
+
+}  // namespace
+
+TEST_CASE("devices are listed with what they are, or why they cannot be used") {
+  const auto list = [](const std::vector<std::string>& environment) {
+    return run_where(environment, {"inspect", "--devices"}).out;
+  };
+  CHECK_THAT(list({"EMU_DEVICES=2"}), Catch::Contains("cuda:0    Emulated GPU, sm_80, 2048 MiB\n"
+                                                      "cuda:1    Emulated GPU, sm_80, 2048 MiB\n"));
+  CHECK_THAT(list({"EMU_DEVICES=0"}),
+             Catch::Contains("cuda      cannot be used: no NVIDIA driver is installed\n"));
+  CHECK_THAT(list({"EMU_DRIVER=11040"}), Catch::Contains("needs one for"));
+  check_refused(run_where({}, {"inspect", "--devices", "/some/model"}), 2, "--devices");
+}
+
+TEST_CASE("one of several devices is chosen by its number") {
+  const Tiny t;
+  const Outcome second = run_where({"EMU_DEVICES=2"}, generate(t, {"--device", "cuda"}));
+  CHECK(second.code == 2);  // given twice
+  Words words = generate(t);
+  for (std::string& word : words)
+    if (word == "cuda") word = "cuda:1";
+  const Outcome o = run_where({"EMU_DEVICES=2"}, words);
+  CAPTURE(o.err);
+  CHECK(o.code == 0);
+  CHECK_THAT(o.err, Catch::Contains("cuda:1 Emulated GPU"));
+  check_refused(run_where({}, words), 2,
+                "there is no device 1, only 0: Emulated GPU, sm_80, 2048 MiB");
+  for (std::string& word : words)
+    if (word == "cuda:1") word = "cuda:x";
+  check_refused(run_where({}, words), 2, "a backend, a colon and a number");
+}
+
+TEST_CASE("a kernel that faults ends the run with its step and layer, and finished rows are kept") {
+  const Tiny t;
+  const Outcome whole = run_where({}, generate(t));
+  CAPTURE(whole.err);
+  REQUIRE(whole.code == 0);
+  const auto expected = by_id(whole.rows());
+  REQUIRE(expected.size() == 6);
+  size_t most = 0;
+  for (const char* at : {"1", "60", "400", "900"}) {
+    const Outcome o = run_where({std::string("EMU_BREAK_AT=") + at}, generate(t));
+    CAPTURE(at, o.err);
+    CHECK(o.signal == 0);
+    CHECK(o.code == 4);
+    CHECK(std::regex_search(
+        o.err, std::regex("hydrant: error: (step [0-9]+, (embedding|head|layer [0-9]+): )?cuda: .*"
+                          "the cause may be work that was enqueued before")));
+    const auto rows = by_id(o.rows());
+    CHECK(rows.size() < 6);
+    most = std::max(most, rows.size());
+    for (const auto& [id, row] : rows) CHECK(row["token_ids"] == expected.at(id)["token_ids"]);
+  }
+  CHECK(most > 0);
+}
+
+TEST_CASE("what is too much for the card or for pinning is refused by name, or announced") {
+  const Tiny t;
+  check_refused(run_where({"EMU_MEM_MB=0"}, generate(t)), 3, "device");
+  const Outcome hidden = run_where({"EMU_PIN_MB=0"}, generate(t));
+  check_refused(hidden, 3, "the system does not pin");
+}
