@@ -69,4 +69,23 @@ double memory_bandwidth(int threads) {
   return best;
 }
 
+double memory_bandwidth(Device& device) {
+  using Clock = std::chrono::steady_clock;
+  if (device.is_host()) return memory_bandwidth(device.threads());
+  const Buffer from = device.allocate(Memory::device, kBytes,
+                                      "bytes to measure the memory's speed with"),
+               to = device.allocate(Memory::device, kBytes,
+                                    "bytes to measure the memory's speed with");
+  const auto stream = device.make_stream("compute", /*inline_work=*/true);
+  double best = 0;
+  for (int pass = 0; pass < kPasses; pass++) {
+    const auto begin = Clock::now();
+    stream->copy(to.data(), from.data(), kBytes);
+    stream->synchronize();
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    best = std::max(best, 2 * double(kBytes) / seconds);
+  }
+  return best;
+}
+
 }  // namespace hydrant

@@ -67,7 +67,7 @@ class Sweep {
   void run() {
     if (!misfit().empty()) return;
     const Interruptible interruptible;
-    bandwidth_ = memory_bandwidth(device_->threads());
+    bandwidth_ = memory_bandwidth(*device_);
     std::vector<char> done(planned_.size());
     for (size_t first = 0; first < planned_.size(); first++) {
       std::vector<size_t> alike;

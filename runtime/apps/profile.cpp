@@ -48,7 +48,7 @@ MachineRates measure(Device& device, const RunConfig& config, DiskMeasure& disk)
   rates.threads = device.threads();
   rates.cores = open_device(config.device, {0, config.isa})->threads();
   measuring("memory");
-  rates.memory = memory_bandwidth(device.threads());
+  rates.memory = memory_bandwidth(device);
   measure_copies(device, rates, measuring);
   measure_products(device, rates, measuring);
   measure_attention(device, rates, measuring);

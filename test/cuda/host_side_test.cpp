@@ -70,7 +70,7 @@ TEST_CASE("what the host attends for the card makes the choices of a run that is
     Engine engine(tiny_model(kind, 5, random.below(2) == 0 ? 64 : 0));
     const std::vector<Request> rows = cache_job(engine.model.spec, 7, random.bits());
     const auto expected = run_all(engine.generator({int32_t(rows.size()), 1}), rows);
-    const auto host = open_device("cpu", {2, ""});
+    const auto host = open_device("cpu", {1, ""});
     for (int trial = 0; trial < 2; trial++) {
       CacheOffload options{.shares = random_shares(random)};
       options.compute = CacheCompute::host;

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/backends/cpu/isa.hpp"
 #include "runtime/backends/registry.hpp"
 #include "test/support/test_backend.hpp"
 
@@ -22,11 +21,12 @@ inline std::vector<DeviceChoice> device_choices(int threads = 1) {
   std::vector<DeviceChoice> choices;
   for (const Backend& backend : backends()) {
     if (!backend.usable() || (!test_backend().empty() && backend.name != test_backend())) continue;
-    if (backend.name == "cpu")
-      for (const cpu::Isa isa : cpu::usable_isas())
-        choices.push_back({"cpu", {threads, std::string(cpu::name(isa))}});
-    else
+    if (!backend.paths) {
       choices.push_back({std::string(backend.name), {}});
+      continue;
+    }
+    for (const InstructionPath& path : backend.paths())
+      choices.push_back({std::string(backend.name), {threads, std::string(path.name)}});
   }
   return choices;
 }

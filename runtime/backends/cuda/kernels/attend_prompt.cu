@@ -19,7 +19,7 @@ __device__ float row_join(float value, const Join& join) {
 // bits do not depend on its chunk or its neighbours. A thread has one logit of the tile, and of its
 // row's output every sixteenth component.
 template <class T, int kDim>
-__global__ void __launch_bounds__(kTileThreads)
+__global__ void __launch_bounds__(kTileThreads, 2)
     attend_prompt_kernel(Chunk c, float* out, float* lse) {
   SHARED(TileRows<kDim>, queries, [1]);
   SHARED(TileRows<kDim>, keys, [1]);  // then values

@@ -76,7 +76,7 @@ __device__ Rank rank_in_block(bool flag) {
 // A block for each KV head. The heavy slots get the candidates of the highest scores, of equals the
 // later ones, in ascending order of position: the threshold is found bit by bit, and one pass puts
 // down who is above it.
-__global__ void __launch_bounds__(kThreads) select_kernel(Selection s) {
+__global__ void __launch_bounds__(kThreads, 2) select_kernel(Selection s) {
   const int64_t head = blockIdx.x;
   const policy::SlotLayout& slots = s.plan.slots;
   const Scores scores{s.plan.policy, s.sum ? s.sum + head * s.stride : nullptr,

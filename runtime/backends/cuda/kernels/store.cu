@@ -49,7 +49,7 @@ struct Move {
 
 // A block for each row and KV head: leaving -> victim, then landing -> ring.
 template <class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 8)
     store_decode_kernel(StepRows rows, Cache from, Cache to, KernelFault* fault) {
   const StepRow& row = rows.at[blockIdx.x];
   const auto kv_head = int32_t(blockIdx.y);

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Proves the CUDA backend on a machine with a card, without network: builds for the card found, runs all tests on it,
+# compares it with the CPU on a model, and measures. Leaves gpu_check.json and gpu_check.md in the folder given.
+#
+#   scripts/gpu_check.sh [--model PATH] [--shape NAME] [--output FOLDER] [--device N] [--full]
+#
+# Without --model weights are synthetic, of the shape given (llama-2-7b), or of one that fits the card. --full runs grids of
+# batches and budgets that take an hour. First it says what is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+model="" shape="" output=build/gpu_check device=0 full=0
+while (( $# )); do
+  case $1 in
+    --model) model=$2; shift ;;
+    --shape) shape=$2; shift ;;
+    --output) output=$2; shift ;;
+    --device) device=$2; shift ;;
+    --full) full=1 ;;
+    *) echo "gpu_check.sh: unknown '$1'" >&2; exit 2 ;;
+  esac
+  shift
+done
+
+missing=()
+need() { command -v "$1" >/dev/null || missing+=("$1 ($2)"); }
+need cmake "build"; need ninja "build"; need g++ "build"; need python3 "reports"
+need nvcc "CUDA toolkit 12 or 13"; need nvidia-smi "NVIDIA's driver"
+for header in fmt/format.h spdlog/spdlog.h nlohmann/json.hpp CLI/CLI.hpp catch2/catch.hpp pcre2.h utf8proc.h liburing.h \
+              boost/asio.hpp; do
+  [[ -e /usr/include/$header || -e /usr/include/x86_64-linux-gnu/$header ]] || missing+=("$header (scripts/install_deps.sh)")
+done
+if (( ${#missing[@]} )); then
+  printf 'gpu_check.sh: missing: %s\n' "${missing[@]}" >&2
+  exit 2
+fi
+if ! card=$(nvidia-smi -i "$device" --query-gpu=name,compute_cap,memory.total,driver_version --format=csv,noheader,nounits 2>&1); then
+  echo "gpu_check.sh: no card answers: $card" >&2
+  exit 2
+fi
+IFS=, read -r name capability memory driver < <(sed 's/, */,/g' <<<"$card")
+echo "card $device: $name, compute capability $capability, $memory MiB, driver $driver"
+
+build=build/gpu
+mkdir -p "$output"
+rm -f "$output"/*.log "$output"/*.json "$output"/*.jsonl
+failed=()
+part() {  # NAME COMMAND...: its output to NAME.log; what fails is told at the end, and the rest goes on
+  local part=$1 start=$SECONDS
+  shift
+  echo "=== $part"
+  "$@" >"$output/$part.log" 2>&1 || { failed+=("$part"); tail -n 15 "$output/$part.log"; }
+  echo "=== $part: $((SECONDS - start)) s"
+  echo "{\"part\": \"$part\", \"seconds\": $((SECONDS - start))}" >>"$output/parts.jsonl"
+}
+
+export CUDA_VISIBLE_DEVICES=$device
+hydrant=$build/runtime/apps/hydrant
+targets=(hydrant test_ops)
+(( full )) && targets=(all)
+part build scripts/build.sh $build "${targets[@]}" -- -DCMAKE_BUILD_TYPE=Release "-DHYDRANT_CUDA_ARCHITECTURES=${capability/./}"
+if [[ ! -x $hydrant ]]; then
+  echo "gpu_check.sh: not built; see $output/build.log" >&2
+  exit 1
+fi
+$hydrant inspect --devices
+
+# Operations run on every backend of the build that can be used, the card among them.
+part operations $build/test/test_ops "[devices]"
+if command -v compute-sanitizer >/dev/null; then
+  part memcheck compute-sanitizer --error-exitcode 9 $build/test/test_ops "[devices]~\"*every shape*\"~\"*several key blocks*\""
+fi
+(( full )) && part tests ctest --test-dir $build --output-on-failure -j "$(nproc)"
+
+if [[ -n $model ]]; then
+  part parity python3 scripts/gpu_parity.py --hydrant $hydrant --model "$model" --output "$output/parity.json"
+  weights=(--model "$model")
+else
+  if [[ -z $shape ]]; then
+    shape=opt-1.3b
+    (( memory > 20000 )) && shape=llama-2-7b
+  fi
+  weights=(--synthetic "$shape")
+fi
+
+batches=1,8,32 budgets=20% lengths=512
+(( full )) && batches=1,2,4,8,16,32,64 budgets=10%,20%,40% lengths=512,1024,2048
+bench() {  # NAME FLAG...
+  local to=$output/bench_$1.json
+  shift
+  $hydrant bench --device cuda "${weights[@]}" --json "$to" --repeats 2 "$@"
+}
+part profile $hydrant profile --device cuda --output "$output/profile.json" --folder "$output"
+part resident bench resident --prompt-len $lengths --output-len 32 --batch $batches --policy full,h2o --budget $budgets
+part weights_on_host bench weights_on_host --prompt-len 512 --output-len 8 --batch 32 --policy h2o --budget 20% \
+  --placement 0,100,100,0,100,0 --trace "$output/trace.json"
+part cache_on_host bench cache_on_host --prompt-len 512 --output-len 8 --batch 32 --policy full,h2o --budget 20% \
+  --placement 100,0,0,100,100,0
+
+python3 scripts/gpu_report.py --folder "$output" --card "$name" --capability "$capability" --memory "$memory" \
+  --driver "$driver" --failed "${failed[*]:-}"
+echo "gpu_check.sh: $SECONDS s; $output/gpu_check.md, $output/gpu_check.json"
+(( ${#failed[@]} == 0 ))

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Puts together what gpu_check.sh has measured: gpu_check.json, and gpu_check.md to read. From bench_*.json, profile.json,
+parity.json, trace.json and parts.jsonl of the folder; what is not there is not reported."""
+import argparse
+import json
+import pathlib
+
+
+def read(path):
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def overlap(trace):
+    """Seconds that copies took, and how many of them passed while the compute lane worked."""
+    events = trace["traceEvents"] if isinstance(trace, dict) else trace
+    names = {e["tid"]: e["args"]["name"] for e in events if e.get("name") == "thread_name"}
+    spans = {}
+    for e in events:
+        if e.get("ph") == "X":
+            spans.setdefault(names.get(e["tid"], str(e["tid"])), []).append((e["ts"], e["ts"] + e["dur"]))
+    compute = sorted(spans.get("compute", []))
+    moved = hidden = 0.0
+    for lane, list_ in spans.items():
+        if not lane.startswith("load"):
+            continue
+        for begin, end in list_:
+            moved += end - begin
+            hidden += sum(max(0.0, min(end, b) - max(begin, a)) for a, b in compute)
+    return {"copy_seconds": moved / 1e6, "hidden_seconds": hidden / 1e6}
+
+
+def number(value, digits=1):
+    return "" if value is None else f"{value:,.{digits}f}"
+
+
+def table(rows):
+    lines = ["| policy | slots | batch | prompt + output | prefill tok/s | decode tok/s | GB/s | share of the card's | "
+             "bus bytes a step | KV MiB |", "|---|---|---|---|---|---|---|---|---|---|"]
+    for r in rows:
+        if not r.get("fits", True):
+            lines.append(f"| {r['policy']} | {r.get('budget_slots') or ''} | {r['batch']} | {r['prompt_len']} + {r['output_len']} "
+                         f"| does not fit: {r.get('misfit')} |||||||")
+            continue
+        share = r.get("bandwidth_share")
+        bus = (r.get("host_bytes_per_step") or 0) + (r.get("cache_to_device_bytes_per_step") or 0)
+        lines.append(f"| {r['policy']} | {r['budget_slots']} | {r['batch']} | {r['prompt_len']} + {r['output_len']} | "
+                     f"{number(r['prefill_tokens_per_second'])} | {number(r['decode_tokens_per_second'])} | "
+                     f"{number((r.get('decode_bytes_per_second') or 0) / 1e9)} | "
+                     f"{'' if share is None else f'{100 * share:.0f} %'} | {number(bus, 0)} | {number(r['kv_bytes'] / 2**20)} |")
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=pathlib.Path, required=True)
+    for word in ("card", "capability", "memory", "driver", "failed"):
+        parser.add_argument("--" + word, default="")
+    args = parser.parse_args()
+    folder = args.folder
+    parts = [json.loads(line) for line in (folder / "parts.jsonl").read_text().splitlines()]
+    benches = {p.stem.removeprefix("bench_"): read(p) for p in sorted(folder.glob("bench_*.json"))}
+    trace = read(folder / "trace.json")
+    report = {"card": args.card, "capability": args.capability, "memory_mib": args.memory, "driver": args.driver,
+              "failed": args.failed.split(), "parts": parts, "parity": read(folder / "parity.json"),
+              "profile": read(folder / "profile.json"), "overlap": overlap(trace) if trace else None, "bench": benches}
+    (folder / "gpu_check.json").write_text(json.dumps(report, indent=1) + "\n")
+
+    lines = [f"# {args.card}: compute capability {args.capability}, {args.memory} MiB, driver {args.driver}", "",
+             "Failed: " + (args.failed or "nothing") + ".", "", "| part | seconds |", "|---|---|"]
+    lines += [f"| {p['part']} | {p['seconds']} |" for p in parts]
+    if report["parity"]:
+        rows = [row for policy in report["parity"].values() for row in policy]
+        lines += ["", f"Parity with the CPU: {sum(r['same_tokens'] == r['tokens'] for r in rows)} of {len(rows)} rows have the "
+                  f"same tokens to the end, {sum(r['ok'] for r in rows)} up to a near-tie; "
+                  f"{sum(r['same_kept'] for r in rows)} kept the same positions."]
+    if report["overlap"] and report["overlap"]["copy_seconds"]:
+        o = report["overlap"]
+        lines += ["", f"Copies with weights on the host: {o['copy_seconds']:.2f} s, of which {o['hidden_seconds']:.2f} s passed "
+                  "while the card computed."]
+    for name, bench in benches.items():
+        lines += ["", f"## {name.replace('_', ' ')}: {bench['model']}", ""] + table(bench["rows"])
+    (folder / "gpu_check.md").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
