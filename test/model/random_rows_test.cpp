@@ -85,7 +85,7 @@ std::vector<float> values_of(DType dtype, const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("made-up weights depend on seed, name and place alone; blocks are alike") {
+TEST_CASE("made-up weights depend on seed, name and place alone, blocks are alike") {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
     CAPTURE(name(dtype));
     const auto made = [&](uint64_t seed) {

@@ -40,7 +40,7 @@ TEST_CASE("edges between the lanes of caches are enough, and each is needed") {
   check_edges(4, job);
 }
 
-TEST_CASE("deeper rings of caches are ordered as well; without overlap there is nothing to") {
+TEST_CASE("deeper rings of caches are ordered as well, without overlap there is nothing to") {
   for (const char* kind : {"opt-post", "llama", "neox"}) {
     const TinyModel model = tiny_model(kind, 2);
     for (const CacheCompute compute : {CacheCompute::device, CacheCompute::automatic}) {

@@ -26,7 +26,7 @@ TEST_CASE("edges between the lanes of weights are enough, and each is needed") {
   check_edges(12, [&](RecordingDevice& device) { run(device, model, options); });
 }
 
-TEST_CASE("deeper rings and more lanes are ordered as well; without overlap there is nothing to") {
+TEST_CASE("deeper rings and more lanes are ordered as well, without overlap there is nothing to") {
   const ModelChoice small_head{"opt", DType::f32, FileKind::hugging_face, false, 16};
   for (const ModelChoice& choice :
        {ModelChoice{"opt-post"}, ModelChoice{"llama"}, ModelChoice{"neox"}, small_head}) {

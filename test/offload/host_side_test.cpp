@@ -215,7 +215,7 @@ TEST_CASE("what attention on the host takes is what was said, and the device kee
         others + need.cache.host + need.cache.staging + attention.used());
 }
 
-TEST_CASE("a failure on the host ends the run with it; finished rows stay, and the next is well") {
+TEST_CASE("a failure on the host ends the run with it, finished rows stay, and the next is well") {
   const Watchdog watchdog(300);
   const TinyModel model = tiny_model("llama", 5);
   const std::vector<Request> rows = cache_job(model.spec, 24, 11);
