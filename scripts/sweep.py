@@ -80,6 +80,9 @@ def write(path, rows):
         writer = csv.DictWriter(f, names)
         writer.writeheader()
         writer.writerows(rows)
+    umask = os.umask(0)
+    os.umask(umask)
+    os.chmod(f.name, 0o666 & ~umask)
     os.replace(f.name, path)
 
 

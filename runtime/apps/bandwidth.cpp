@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -25,7 +27,9 @@ class Pages {
   Pages()
       : data_(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
     if (data_ == MAP_FAILED)
-      fail(Fault::out_of_memory, "{} bytes to measure the memory's speed with", kBytes);
+      fail(Fault::out_of_memory,
+           "the memory's speed cannot be measured: {} bytes wanted for that, {}", kBytes,
+           std::strerror(errno));
     ::madvise(data_, kBytes, MADV_HUGEPAGE);
     std::fill_n(words(), kBytes / sizeof(uint64_t), uint64_t{1});
   }

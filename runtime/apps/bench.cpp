@@ -67,7 +67,7 @@ class Sweep {
   void run() {
     if (!misfit().empty()) return;
     const Interruptible interruptible;
-    bandwidth_ = memory_bandwidth(*device_);
+    measure_memory();
     std::vector<char> done(planned_.size());
     for (size_t first = 0; first < planned_.size(); first++) {
       std::vector<size_t> alike;
@@ -116,6 +116,16 @@ class Sweep {
     OrderedJson shown(effective_config(config, Command::bench));
     if (!config.bench.placement.empty()) shown.erase("placement");  // it is not used
     return shown;
+  }
+
+  // A limit that leaves no room for it costs the run nothing but its share of the memory's speed.
+  void measure_memory() {
+    try {
+      bandwidth_ = memory_bandwidth(*device_);
+    } catch (const Error& e) {
+      if (e.fault() != Fault::out_of_memory) throw;
+      log::warning("{}", e.what());
+    }
   }
 
   BenchMachine machine() const {
@@ -230,7 +240,7 @@ class Sweep {
   std::vector<BenchCase> cases_;
   std::unique_ptr<Device> device_;
   WeightPlan weights_;
-  double bandwidth_ = 0;
+  std::optional<double> bandwidth_;
   std::vector<Planned> planned_;  // of each case
 };
 

@@ -141,11 +141,13 @@ OrderedJson json_row(const BenchResult& r, const BenchMachine& machine) {
   row["peak_bytes"] = r.runs.empty() ? OrderedJson() : OrderedJson(r.peak);
   row["predicted_peak_bytes"] = r.predicted_peak;
   add_rate(row, "decode_bytes_per_second", r, c.output_len > 1 ? r.decode_bytes : 0, decode);
-  row["memory_bytes_per_second"] = machine.bandwidth;
-  row["bandwidth_share"] =
-      row["decode_bytes_per_second"].is_null()
-          ? OrderedJson()
-          : OrderedJson(row["decode_bytes_per_second"].get<double>() / machine.bandwidth);
+  const OrderedJson& read = row["decode_bytes_per_second"];
+  const OrderedJson share = read.is_null() || !machine.bandwidth
+                                ? OrderedJson()
+                                : OrderedJson(read.get<double>() / *machine.bandwidth);
+  row["memory_bytes_per_second"] =
+      machine.bandwidth ? OrderedJson(*machine.bandwidth) : OrderedJson();
+  row["bandwidth_share"] = share;
   add_traffic(row, r, machine);
   const auto& a = r.agreement;
   const auto agreed = [&](auto value) { return a ? OrderedJson(value(*a)) : OrderedJson(); };

@@ -35,9 +35,9 @@ struct BenchResult {
 struct BenchMachine {
   std::string kv_dtype, isa;
   int threads = 0;
-  std::optional<uint64_t> link;  // the pace that copies to the device are held to
-  bool synthetic = false;        // the weights
-  double bandwidth = 0;          // bytes per second that this machine can read
+  std::optional<uint64_t> link;     // the pace that copies to the device are held to
+  bool synthetic = false;           // the weights
+  std::optional<double> bandwidth;  // bytes per second that this machine can read
 };
 
 nlohmann::ordered_json json_row(const BenchResult& result, const BenchMachine& machine);

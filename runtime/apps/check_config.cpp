@@ -162,14 +162,14 @@ void check_bench(const RunConfig& config, const Sources& sources) {
     unused({"bench.agreement"}, "on synthetic weights, whose choices mean nothing");
 }
 
-// In one line: a file may well serve several commands.
-void warn_of_keys_of_other_commands(const Sources& sources, Command command) {
+// In one line, and not as a warning: a file may well serve several commands, as those of plan do.
+void tell_keys_of_other_commands(const Sources& sources, Command command) {
   std::string unused;
   for (const Key& key : config_keys())
     if (sources.given(key.path) && !key.commands.has(command))
       unused += fmt::format("{}{}", unused.empty() ? "" : ", ",
                             unused.empty() ? sources.name(key.path) : key.path);
-  if (!unused.empty()) log::warning("{}: no effect on {}", unused, name(command));
+  if (!unused.empty()) log::info("{}: no effect on {}", unused, name(command));
 }
 
 // What any command would refuse of what the file says. What it does not say may still be a flag.
@@ -207,7 +207,7 @@ void check_config(const RunConfig& config, const Sources& sources, Command comma
   check_placement(config, sources, command);
   if (command == Command::validate) return check_whole_file(config, sources);
   check_resume(config, sources, command);
-  warn_of_keys_of_other_commands(sources, command);
+  tell_keys_of_other_commands(sources, command);
   if (command == Command::profile) return check_profile_output(config, sources);
   if (command == Command::bench)
     check_bench(config, sources);

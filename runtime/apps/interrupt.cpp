@@ -38,6 +38,7 @@ void handle_signals(bool quiet) {
   ::sigaction(SIGTERM, &action, nullptr);
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, nullptr);
+  ::sigaction(SIGXFSZ, &action, nullptr);
 }
 
 bool interrupted() { return asked_.load(); }

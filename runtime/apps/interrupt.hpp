@@ -6,8 +6,9 @@ namespace hydrant {
 inline constexpr int kInterrupted = 130;  // exit code
 
 // From here on SIGINT and SIGTERM set a flag while an Interruptible lives, and end the process with
-// exit code 130 and, unless `quiet`, one line on standard error otherwise; SIGPIPE is ignored, so
-// that a closed output is a write error like others.
+// exit code 130 and, unless `quiet`, one line on standard error otherwise; SIGPIPE and
+// SIGXFSZ are ignored, so that a closed output and a limit on a file's size (ulimit -f) are write
+// errors like others.
 void handle_signals(bool quiet = false);
 bool interrupted();
 

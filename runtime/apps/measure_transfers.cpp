@@ -47,10 +47,14 @@ class ReadFile {
       fail(Fault::io, "{}: no file can be made there: {}", folder, std::strerror(errno));
     try {
       const std::vector<std::byte> some(kLargeRequest, std::byte{0x2c});
-      for (size_t at = 0; at < kFileBytes; at += some.size())
-        if (::write(descriptor, some.data(), some.size()) != ssize_t(some.size()))
+      for (size_t at = 0; at < kFileBytes;) {  // a write may do a part, the next one says why
+        const ssize_t done =
+            ::write(descriptor, some.data(), std::min(some.size(), kFileBytes - at));
+        if (done <= 0)
           fail(Fault::io, "{}: {} bytes to measure the disk with cannot be written: {}", folder,
                kFileBytes, std::strerror(errno));
+        at += size_t(done);
+      }
       if (::fsync(descriptor) != 0) fail(Fault::io, "{}: {}", folder, std::strerror(errno));
       File cached(path);
       direct_.emplace(cached.reopened(Caching::direct));

@@ -3,6 +3,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "offload/disk_file.hpp"
 #include "runtime/apps/bandwidth.hpp"
 #include "runtime/apps/command.hpp"
 #include "runtime/apps/figures.hpp"
@@ -66,6 +67,7 @@ int run_profile(const RunConfig& config, const Sources& sources) {
   if (!std::filesystem::is_directory(config.profile.folder))
     fail(Fault::bad_config, "{}: {} is no folder", sources.name("profile.folder"),
          config.profile.folder);
+  SpillFile(config.profile.folder, File::kBlock, Caching::cached, "measuring the disk");
   const auto device = open_device(config);
   log::info("measuring {}; other work on the machine makes it slower", device->describe());
   const Interruptible interruptible;

@@ -40,7 +40,23 @@ File::File(std::string path) : File() {  // from here on the destructor closes
   path_ = std::move(path);
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) fail(Fault::bad_file, "{}: {}", path_, std::strerror(errno));
-  size_ = uint64_t(about(descriptor_, path_).st_size);
+  remember();
+}
+
+void File::remember() {
+  const struct stat status = about(descriptor_, path_);
+  size_ = uint64_t(status.st_size);
+  modified_ = status.st_mtim;
+}
+
+// What is read again and again may be written by others meanwhile.
+void File::check_unchanged(const std::string& what) const {
+  const struct stat now = about(descriptor_, path_);
+  if (uint64_t(now.st_size) < size_)
+    fail(Fault::io, "{}: {}: the file ends at byte {}, it had {} when opened", path_, what,
+         uint64_t(now.st_size), size_);
+  if (now.st_mtim.tv_sec != modified_.tv_sec || now.st_mtim.tv_nsec != modified_.tv_nsec)
+    fail(Fault::io, "{}: {}: the file was changed after it was opened", path_, what);
 }
 
 File::File(int descriptor, std::string called) : File() {
@@ -48,7 +64,7 @@ File::File(int descriptor, std::string called) : File() {
   nameless_ = true;
   descriptor_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (descriptor_ < 0) fail(Fault::io, "{}: {}", path_, std::strerror(errno));
-  size_ = uint64_t(about(descriptor_, path_).st_size);
+  remember();
 }
 
 File::File(File&& other) noexcept
@@ -56,6 +72,7 @@ File::File(File&& other) noexcept
       nameless_(other.nameless_),
       descriptor_(std::exchange(other.descriptor_, -1)),
       size_(other.size_),
+      modified_(other.modified_),
       direct_(other.direct_) {}
 
 File& File::operator=(File&& other) noexcept {
@@ -63,6 +80,7 @@ File& File::operator=(File&& other) noexcept {
   std::swap(nameless_, other.nameless_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(size_, other.size_);
+  std::swap(modified_, other.modified_);
   std::swap(direct_, other.direct_);
   return *this;
 }
@@ -88,6 +106,7 @@ File File::reopened(Caching caching) const {
   if (now.st_ino != then.st_ino || now.st_dev != then.st_dev)
     fail(Fault::bad_file, "{}: another file has taken its place", path_);
   again.size_ = size_;
+  again.modified_ = modified_;
   return again;
 }
 
@@ -127,11 +146,10 @@ size_t File::read_some(uint64_t offset, void* to, size_t bytes, size_t least,
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(Fault::io, "{}: reading {}: {}", path_, what, std::strerror(errno));
     done += size_t(got);
-    const bool ends = got == 0 || (direct_ && done % kBlock != 0);  // only the last block is cut
-    if (ends && done < least)
-      fail(Fault::bad_file, "{}: {}: the file ends at byte {}, it had {} when opened", path_, what,
-           uint64_t(about(descriptor_, path_).st_size), size_);
+    if (got == 0 || (direct_ && done % kBlock != 0)) break;  // only the last block is cut
   }
+  check_unchanged(what);
+  ensure(done >= least, "{}: {}: {} bytes of {} came", path_, what, done, least);
   return done;
 }
 

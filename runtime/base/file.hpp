@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <string>
 
 namespace hydrant {
@@ -31,9 +32,9 @@ class File {
   uint64_t size() const { return size_; }
   bool is_direct() const { return direct_; }
 
-  // Reads exactly [offset, offset + bytes). Throws bad_file when the file ends before (also when it
-  // was cut after opening), io when the system reports an error. `what` names the part for the
-  // message. For cached files.
+  // Reads exactly [offset, offset + bytes). Throws bad_file when the file ends before, io when the
+  // system reports an error or the file was changed after it was opened. `what` names the part for
+  // the message. For cached files.
   void read(uint64_t offset, void* to, size_t bytes, const std::string& what) const;
 
   // What a read of [offset, offset + bytes) moves, and the room that it needs: whole blocks of a
@@ -57,12 +58,15 @@ class File {
   size_t read_some(uint64_t offset, void* to, size_t bytes, size_t least,
                    const std::string& what) const;
 
+  void remember();
+  void check_unchanged(const std::string& what) const;
   std::string place() const;  // what it is opened by
 
   std::string path_;
   bool nameless_ = false;
   int descriptor_ = -1;
   uint64_t size_ = 0;
+  timespec modified_{};
   bool direct_ = false;
 };
 

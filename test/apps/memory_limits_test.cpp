@@ -69,6 +69,33 @@ TEST_CASE("memory limits: what the system lacks is asked for in words, before we
   CHECK(run(model, "1GiB", "1GiB", kMapped + kProcessRoom + 64 * kMiB).code == 0);
 }
 
+TEST_CASE("memory limits: a bench that has no room to measure the memory's speed goes without") {
+  TemporaryFolder model;
+  write_large_checkpoint(model, 1);
+  Start start;
+  start.arguments = {"bench",
+                     "--model",
+                     model.path(),
+                     "--prompt-len",
+                     "4",
+                     "--output-len",
+                     "4",
+                     "--batch",
+                     "1",
+                     "--policy",
+                     "full",
+                     "--threads",
+                     "1",
+                     "--no-agreement",
+                     "--memory-device",
+                     "24MiB"};
+  start.address_space = kMapped + kProcessRoom + 24 * kMiB;
+  const Outcome o = Process(start).wait();
+  CAPTURE(o.err);
+  CHECK(o.code == 0);
+  CHECK_THAT(o.err, Catch::Contains("warning: the memory's speed cannot be measured"));
+}
+
 TEST_CASE("memory limits: a thread that cannot start is a lack of memory, whoever starts it") {
   TemporaryFolder model;
   write_large_checkpoint(model, 1);

@@ -46,8 +46,12 @@ namespace {
   }
   for (const std::string& variable : start.environment)
     ::putenv(const_cast<char*>(variable.c_str()));
-  const struct rlimit limit { start.address_space, start.address_space };
-  if (start.address_space > 0 && ::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(126);
+  const auto limit = [](auto what, uint64_t bytes) {
+    const struct rlimit most { bytes, bytes };
+    if (bytes > 0 && ::setrlimit(what, &most) != 0) ::_exit(126);
+  };
+  limit(RLIMIT_AS, start.address_space);
+  limit(RLIMIT_FSIZE, start.file_size);
   ::execv(argv.front(), argv.data());
   ::_exit(127);
 }

@@ -38,6 +38,7 @@ struct Start {
   Stdout out = Stdout::captured;
   std::vector<std::string> environment{};  // NAME=VALUE, beside our own
   uint64_t address_space = 0;              // bytes, as ulimit -v; 0: no limit
+  uint64_t file_size = 0;                  // the same, as ulimit -f
 };
 
 // A running process; waited for when it goes out of scope.

@@ -44,15 +44,35 @@ TEST_CASE("a file that is cut while it is read ends the run, naming file, tensor
           model.checkpoint, model.spec, plan, device,
           {.shares = {10, 10, 80}, .slots = 3, .overlap = overlap, .caching = caching});
       const auto size = uint64_t(std::filesystem::file_size(model.path));
-      const std::string error = refused_run(Fault::bad_file, device, model, feed, [&] {
-        std::filesystem::resize_file(model.path, 8192);
-      });
+      const std::string error = refused_run(
+          Fault::io, device, model, feed, [&] { std::filesystem::resize_file(model.path, 8192); });
       CAPTURE(overlap);
       CHECK_THAT(error, Contains(model.path) && Contains("weight: the file ends at byte 8192") &&
                             Contains(std::to_string(size)));
       // And so does the next run.
-      CHECK(refused_run(Fault::bad_file, device, model, feed, [] {}) != "nothing was refused");
+      CHECK(refused_run(Fault::io, device, model, feed, [] {}) != "nothing was refused");
     }
+}
+
+TEST_CASE("a file that is written while it is read ends the run") {
+  const Watchdog watchdog(60);
+  for (const Caching caching : {Caching::direct, Caching::cached}) {
+    const FileModel model({"llama"});
+    LaneDevice device;
+    const WeightPlan plan = model.plan(device.ops());
+    WeightPrefetcher feed(model.checkpoint, model.spec, plan, device,
+                          {.shares = {10, 10, 80}, .caching = caching});
+    const auto before = std::filesystem::last_write_time(model.path);
+    const std::string error = refused_run(Fault::io, device, model, feed, [&] {
+      std::fstream file(model.path, std::ios::binary | std::ios::in | std::ios::out);
+      file.seekp(-1, std::ios::end);
+      file.put('x');
+      file.close();
+      // Clocks of file systems may stand still for some milliseconds.
+      std::filesystem::last_write_time(model.path, before + std::chrono::seconds(1));
+    });
+    CHECK_THAT(error, Contains(model.path) && Contains("weight: the file was changed after it"));
+  }
 }
 
 TEST_CASE("a value that becomes infinite in the file is refused when it is read") {
@@ -64,10 +84,13 @@ TEST_CASE("a value that becomes infinite in the file is refused when it is read"
   const StoredTensor* down = model.checkpoint.find("model.decoder.layers.1.fc2.weight");
   REQUIRE(down);
   const std::string error = refused_run(Fault::bad_file, device, model, feed, [&] {
+    const auto before = std::filesystem::last_write_time(model.path);
     std::fstream file(model.path, std::ios::binary | std::ios::in | std::ios::out);
     const float infinite = std::numeric_limits<float>::infinity();
     file.seekp(std::streamoff(down->offset) + 5 * down->columns * 4);
     file.write(reinterpret_cast<const char*>(&infinite), sizeof infinite);
+    file.close();
+    std::filesystem::last_write_time(model.path, before);  // nothing else tells
   });
   CHECK_THAT(error, Contains(model.path) &&
                         Contains("tensor model.decoder.layers.1.fc2.weight holds a value that is "

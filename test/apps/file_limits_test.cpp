@@ -1,0 +1,50 @@
+// A limit on the size of files (ulimit -f) is a write error in words, whatever file meets it.
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "test/apps/tiny_run.hpp"
+
+using namespace hydrant;
+using namespace hydrant::test;
+
+namespace {
+
+Outcome run(const Words& words, uint64_t file_size, const std::string& input = "") {
+  Start start;
+  start.arguments = words;
+  start.input = input;
+  start.file_size = file_size;
+  return Process(start).wait();
+}
+
+size_t files_in(const std::string& folder) {
+  return size_t(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+}  // namespace
+
+TEST_CASE("file limits: results, trace, cache and profile") {
+  const Tiny t;
+  const Words generate{"generate", "--model",      t.model.path(), "--prompt",
+                       "a b",      "--ignore-eos", "--quiet"};  // whose words are a file here
+  const auto with = [&](Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const std::string out = t.work.path() + "/out", folder = t.work.path() + "/spill";
+  std::filesystem::create_directory(folder);
+
+  check_refused(
+      run(with(generate, {"--max-new-tokens", "6", "--output", out, "--logprobs", "20"}), 600), 4,
+      "File too large");
+  std::filesystem::remove(out);
+  check_refused(run(with(generate, {"--max-new-tokens", "6", "--trace", out}), 600), 4,
+                "File too large");
+  CHECK(files_in(t.work.path()) == 1);  // the folder: no part of the trace is left
+  check_refused(run(with(generate, {"--max-new-tokens", "6", "--placement-cache", "0,0",
+                                    "--memory-folder", folder}),
+                    1000),
+                4, "File too large");
+  check_refused(run({"profile", "--folder", folder, "--output", out}, 1000), 4, "File too large");
+  CHECK(files_in(folder) == 0);
+}
