@@ -62,7 +62,7 @@ double CostModel::look_up(const Load& load) const {
     const Weight& w = table.plan->weight;
     const double here = double(table.homes.disk) / double(ceil_div(w.n, kPanelRows)),
                  bytes = double(row_bytes(w.format, w.k)) + double(File::kBlock);
-    sum += tokens * here * rates_.disk_read.seconds(1, bytes, 1);
+    sum += tokens * here * rates_.file_read.seconds(1, bytes, 1);
     if (!o.overlap || weight_reads_ == 0) continue;
     // A read of weights is ahead of it on each of their lanes, until ring and buffers are full.
     const double read = weight_disk_ / weight_reads_, stage = weight_disk_ / moving_stages_;

@@ -80,7 +80,7 @@ CostModel::CostModel(const MachineRates& rates, const CostSetup& setup)
       for (const DiskRun& d : read.runs)
         pack += double(d.run.bytes()) * rates.pack_byte(d.run.matrix->weight.format);
       const auto requests = double(read.requests);
-      stage.disk += read_seconds(rates.disk_read, requests, double(read.file_bytes), pack, lanes);
+      stage.disk += read_seconds(rates.file_read, requests, double(read.file_bytes), pack, lanes);
       weight_cpu_ += pack;
       weight_reads_ += requests;
     }

@@ -64,9 +64,12 @@ struct MachineRates {
   std::string device, isa, processor;  // "cpu", "avx512-bf16", "AMD EPYC"
   int threads = 0, cores = 0;          // those of the measured products; those there are
 
-  double memory = 0;  // bytes a second that all threads together read
-  Curve copy;         // by copies under way: bytes a second, host to device
-  DiskRates disk_read, disk_write;
+  double memory = 0;                // bytes a second that all threads together read
+  Curve copy;                       // by copies under way: bytes a second, host to device
+  DiskRates disk_read, disk_write;  // of a file that a run writes
+  // Of the model's files: what has been on a disk for long may come slower than what was just
+  // written. As disk_read where it was not measured.
+  DiskRates file_read;
   double fork_join = 0;  // seconds, of a product with next to nothing to do
   // By elements of a block's activations (CostModel::block_elements): seconds that a block of a
   // running step takes beside its products and its attention.

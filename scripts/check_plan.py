@@ -46,8 +46,8 @@ def run(command):
 
 
 def disk_rate(profile, under_way):
-    """Bytes a second of requests of a MiB."""
-    points = json.loads(profile.read_text())["disk"]["read"]
+    """Bytes a second of requests of a MiB, from a model's file."""
+    points = json.loads(profile.read_text())["disk"]["model"]["read"]
     p = min(points, key=lambda point: abs(point["under_way"] - under_way))
     return LARGE / (p["seconds_per_request"] + LARGE * p["seconds_per_byte"])
 
@@ -80,7 +80,7 @@ def main():
         folder = pathlib.Path(name)
         profile = folder / "profile.json"
         for _ in range(a.rounds):
-            run([a.hydrant, "profile", "--output", str(profile), "--folder", str(a.models), "--quiet"])
+            run([a.hydrant, "profile", "--output", str(profile), "--folder", str(a.models), "--model", str(a.models / f"{a.name}-f16.gguf"), "--quiet"])
             for case in cases:
                 results[case].append(measure(a, folder, profile, case[1], case[2]))
     failed = 0

@@ -15,7 +15,8 @@ namespace hydrant {
 namespace {
 
 using enum Command;
-constexpr Commands kModel(generate, score, tokenize, inspect, bench, Command::plan);
+constexpr Commands kModel(generate, score, tokenize, inspect, bench, Command::plan,
+                          Command::profile);
 constexpr Commands kAll(generate, score, tokenize, inspect, bench, Command::profile, Command::plan);
 constexpr Commands kRuns(generate, score, bench);            // what computes
 constexpr Commands kSized(generate, score, bench, inspect);  // what needs the shape of a run

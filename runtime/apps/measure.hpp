@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "offload/machine_rates.hpp"
+#include "runtime/base/file.hpp"
 #include "runtime/device/device.hpp"
 
 namespace hydrant {
@@ -32,12 +33,17 @@ void measure_copies(Device& device, MachineRates& rates, const Measuring& measur
 struct DiskMeasure {
   std::string folder;
   bool direct = true;  // false: its file system has no direct requests, so the page cache took part
+  std::string file;    // of the model, whose reads were measured; "": none
 };
 // Two sizes tell what a request takes from what its bytes take.
 inline constexpr size_t kLargeRequest = size_t{1} << 20;  // as weights are read
 inline constexpr size_t kSmallRequest = size_t{4}
                                         << 10;  // as rows of tables are, and tails written
-DiskMeasure measure_disk(Device& device, const std::string& folder, MachineRates& rates,
-                         const Measuring& measuring);
+// Of a model, to measure reads with. Throws bad_config naming --model when it is too small for
+// that.
+File largest_file(const std::string& model);
+// model: the path of one whose largest file is read as well, or "".
+DiskMeasure measure_disk(Device& device, const std::string& folder, const std::string& model,
+                         MachineRates& rates, const Measuring& measuring);
 
 }  // namespace hydrant

@@ -16,6 +16,7 @@
 #include "runtime/apps/measure.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/model/model_files.hpp"
 #include "runtime/model/panel_reader.hpp"
 
 namespace hydrant {
@@ -25,6 +26,7 @@ constexpr std::array<int, 3> kUnderWay{1, 2, 4};     // copies
 constexpr std::array<int, 4> kRequests{1, 2, 4, 8};  // of a disk
 constexpr size_t kCopy = size_t{4} << 20, kCopied = size_t{128} << 20;
 constexpr size_t kFileBytes = size_t{192} << 20;
+constexpr uint64_t kLeastFile = uint64_t{32} << 20;
 
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point begin) {
@@ -79,20 +81,24 @@ struct Requests {
   size_t bytes, count;
   static constexpr size_t kMemory = size_t{64} << 20;
 
-  uint64_t offset(size_t i) const { return i * (kFileBytes / count) / File::kBlock * File::kBlock; }
+  uint64_t offset(size_t i, size_t of = kFileBytes) const {
+    return i * (of / count) / File::kBlock * File::kBlock;
+  }
   std::byte* memory(std::byte* all, size_t i) const { return all + i * bytes % kMemory; }
 };
 constexpr Requests kLarge{kLargeRequest, kFileBytes / kLargeRequest}, kSmall{kSmallRequest, 1500};
 
-double read_seconds(const File& file, std::byte* memory, const Requests& list, int under_way) {
+double read_seconds(const File& file, std::byte* memory, Requests list, int under_way) {
   std::atomic<size_t> next = 0;
+  const size_t size = std::min<size_t>(file.size(), kFileBytes);
+  list.count = std::min(list.count, size / list.bytes);
   const auto begin = Clock::now();
   {
     std::vector<std::jthread> readers;
     for (int i = 0; i < under_way; i++)
       readers.emplace_back([&] {
         for (size_t r = next++; r < list.count; r = next++)
-          file.read_extent(list.offset(r), list.bytes, list.memory(memory, r),
+          file.read_extent(list.offset(r, size), list.bytes, list.memory(memory, r),
                            "a file to measure with");
       });
   }
@@ -206,8 +212,19 @@ void measure_copies(Device& device, MachineRates& rates, const Measuring& measur
   }
 }
 
-DiskMeasure measure_disk(Device& device, const std::string& folder, MachineRates& rates,
-                         const Measuring& measuring) {
+File largest_file(const std::string& model) {
+  const ModelFiles files = open_model(model);
+  const auto largest =
+      std::max_element(files.checkpoint.files().begin(), files.checkpoint.files().end(),
+                       [](const File& a, const File& b) { return a.size() < b.size(); });
+  if (largest == files.checkpoint.files().end() || largest->size() < kLeastFile)
+    fail(Fault::bad_config, "--model: {}: no file of at least {} MiB, which measuring takes", model,
+         kLeastFile >> 20);
+  return File(largest->path());
+}
+
+DiskMeasure measure_disk(Device& device, const std::string& folder, const std::string& model,
+                         MachineRates& rates, const Measuring& measuring) {
   measuring(fmt::format("the disk of {}", folder));
   const Checkpoint checkpoint = as_tensors(ReadFile(folder).take());
   const File& file = checkpoint.files().front();
@@ -223,9 +240,18 @@ DiskMeasure measure_disk(Device& device, const std::string& folder, MachineRates
   rates.disk_write = disk_rates([&](const Requests& list, int under_way) {
     return write_seconds(folder, aligned, list, under_way);
   });
+  rates.file_read = rates.disk_read;
+  DiskMeasure measured{folder, file.is_direct(), ""};
+  if (!model.empty()) {
+    const File stored = largest_file(model).reopened(Caching::direct);
+    measured.file = stored.path();
+    rates.file_read = disk_rates([&](const Requests& list, int under_way) {
+      return read_seconds(stored, aligned, list, under_way);
+    });
+  }
   for (const StoredTensor& tensor : checkpoint.tensors())
     rates.packing.push_back(packing(checkpoint, tensor, device.ops(), aligned));
-  return {folder, file.is_direct()};
+  return measured;
 }
 
 }  // namespace hydrant

@@ -54,7 +54,7 @@ MachineRates measure(Device& device, const RunConfig& config, DiskMeasure& disk)
   measure_products(device, rates, measuring);
   measure_attention(device, rates, measuring);
   measure_logits(device, rates, measuring);
-  disk = measure_disk(device, config.profile.folder, rates, measuring);
+  disk = measure_disk(device, config.profile.folder, config.model, rates, measuring);
   measure_steps(device, rates, measuring);
   return rates;
 }
@@ -68,6 +68,7 @@ int run_profile(const RunConfig& config, const Sources& sources) {
     fail(Fault::bad_config, "{}: {} is no folder", sources.name("profile.folder"),
          config.profile.folder);
   SpillFile(config.profile.folder, File::kBlock, Caching::cached, "measuring the disk");
+  if (!config.model.empty()) largest_file(config.model);
   const auto device = open_device(config);
   log::info("measuring {}; other work on the machine makes it slower", device->describe());
   const Interruptible interruptible;

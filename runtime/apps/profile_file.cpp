@@ -45,6 +45,7 @@ class Reader {
       fail(Fault::bad_config, "{}: key {} is missing", where_, key);
     return {value_[key], where_ + "." + key};
   }
+  bool has(const char* key) const { return value_.is_object() && value_.contains(key); }
   std::vector<Reader> list() const {
     if (!value_.is_array() || value_.empty())
       fail(Fault::bad_config, "{}: must be a list with entries, not {}", where_, shown(value_));
@@ -128,6 +129,8 @@ std::string profile_text(const MachineRates& r, const ProfileOrigin& origin) {
                   {"fork_join_seconds", r.fork_join},
                   {"blocks", curve_json(r.block, "activation_elements", "seconds_beside_products")},
                   {"logits", operation_json(r.logits)}};
+  if (!origin.disk.file.empty())
+    doc["disk"]["model"] = {{"file", origin.disk.file}, {"read", disk_json(r.file_read)}};
   for (const PackRate& p : r.packing)
     doc["packing"].push_back({{"format", name(p.format)}, {"cpu_seconds_per_byte", p.byte}});
   for (const ProductRate& p : r.products)
@@ -176,6 +179,7 @@ MachineRates read_profile(const std::string& path) {
   };
   r.disk_read = requests(disk.at("read"));
   r.disk_write = requests(disk.at("write"));
+  r.file_read = disk.has("model") ? requests(disk.at("model").at("read")) : r.disk_read;
   r.fork_join = top.at("fork_join_seconds").seconds();
   r.block = top.at("blocks").curve("activation_elements", "seconds_beside_products", 0);
   r.logits = top.at("logits").operation();

@@ -26,6 +26,7 @@ MachineRates some_rates() {
   r.copy = {{{1, 8e9}, {2, 10e9}}, Curve::Beyond::level};
   const Curve request{{{1, 1e-4}, {2, 5e-5}}, Curve::Beyond::level};
   r.disk_read = {request, {{{1, 1e-9}, {2, 7e-10}}, Curve::Beyond::level}};
+  r.file_read = {request, {{{1, 2e-9}, {2, 1e-9}}, Curve::Beyond::level}};
   r.disk_write = {request, {{{1, 2e-9}, {2, 1.4e-9}}, Curve::Beyond::level}};
   r.fork_join = 1e-6;
   r.block = straight({{1000, 1e-5}, {100000, 5e-5}});
@@ -87,13 +88,15 @@ TEST_CASE("a profile is read as it was written") {
   const TemporaryFolder folder;
   const MachineRates r = some_rates();
   const std::string text =
-      profile_text(r, {"2026-01-02T03:04:05Z", "cpu", "Linux", {"/tmp", true}});
+      profile_text(r, {"2026-01-02T03:04:05Z", "cpu", "Linux", {"/tmp", true, "/m.gguf"}});
   const MachineRates read = read_profile(folder.write("p.json", text));
-  CHECK(profile_text(read, {"2026-01-02T03:04:05Z", "cpu", "Linux", {"/tmp", true}}) == text);
+  CHECK(profile_text(read, {"2026-01-02T03:04:05Z", "cpu", "Linux", {"/tmp", true, "/m.gguf"}}) ==
+        text);
   CHECK(read.product(DType::bf16, Activations::bf16).weight.at(128) ==
         r.product(DType::bf16, Activations::bf16).weight.at(128));
   CHECK(read.copy.at(4) == r.copy.at(4));
   CHECK(read.disk_read.seconds(3, 1e6, 2) == r.disk_read.seconds(3, 1e6, 2));
+  CHECK(read.file_read.seconds(3, 1e6, 2) == r.file_read.seconds(3, 1e6, 2));
   CHECK(read.disk_write.seconds(3, 1e6, 1) == r.disk_write.seconds(3, 1e6, 1));
 }
 
@@ -208,4 +211,8 @@ TEST_CASE("a plan says when nothing needs to move, and when nothing fits") {
   check_refused(hydrant_run({"plan", "--model", shape}), 2, "--profile: is needed");
   check_refused(hydrant_run({"plan", "--model", shape, "--profile", "/nowhere"}), 2, "/nowhere");
   check_refused(hydrant_run({"profile", "--folder", "/nowhere"}), 2, "--folder: /nowhere");
+  check_refused(hydrant_run({"profile", "--model", "/nowhere"}), 2, "/nowhere");
+  const Tiny t;
+  check_refused(hydrant_run({"profile", "--model", t.model.path()}), 2,
+                "no file of at least 32 MiB, which measuring takes");
 }

@@ -48,6 +48,7 @@ MachineRates simple_rates() {
   r.memory = 1e15;
   r.copy = flat(1e9);
   r.disk_read = {flat(1e-4), {{{1, 1e-8}, {2, 6e-9}}, Curve::Beyond::level}};
+  r.file_read = r.disk_read;
   r.disk_write = {flat(1e-4), flat(1e-8)};
   r.fork_join = 1e-6;
   r.block = flat(6e-6);
