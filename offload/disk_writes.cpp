@@ -1,6 +1,7 @@
 #include "offload/disk_writes.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "offload/disk_tail.hpp"
 #include "runtime/base/aligned.hpp"
@@ -50,7 +51,9 @@ std::optional<uint64_t> decode_written(const CacheLayout& layout, int32_t layer,
                                        const policy::SlotLayout& slots, int32_t position,
                                        int32_t count) {
   if (slots.heavy > 0 && count > 0 && slots.evicts_at(position + count - 1)) return std::nullopt;
-  DiskTail tail(nullptr, tail_units(layout, layer), kUnit);
+  const size_t room = tail_units(layout, layer);
+  const auto untouched = std::make_unique_for_overwrite<std::byte[]>(room * kUnit);
+  DiskTail tail(untouched.get(), room, kUnit);
   std::vector<DiskTail::Leaving> leaving;
   std::vector<int32_t> victims(size_t(layout.shape().kv_heads));
   for (int32_t p = position; p < position + count; p++) {
