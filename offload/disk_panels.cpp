@@ -75,6 +75,13 @@ RowReader::Cost DiskPanels::cost(const Checkpoint& checkpoint, const Ops& ops,
   return sum;
 }
 
+uint64_t DiskPanels::moved(int stage) const {
+  uint64_t sum = 0;
+  for (size_t i = begin_[size_t(stage)]; i < begin_[size_t(stage) + 1]; i++)
+    sum += circle_[i].moved;
+  return sum;
+}
+
 void DiskPanels::read_next(Stream* load_lane) {
   const int64_t use = read_++;
   const Read& next = read_of(use);

@@ -42,6 +42,7 @@ class DiskPanels {
   static RowReader::Cost cost(const Checkpoint& checkpoint, const Ops& ops,
                               std::span<const DiskRead> reads);
 
+  uint64_t moved(int stage) const;  // by loading it, from the file
   // Enqueues what stage `stage` of the layout has in the file. Another than the next one in the
   // circle drops what was read ahead.
   void load(int stage, std::byte* slot, Stream& load_lane, Link& link);

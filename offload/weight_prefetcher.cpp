@@ -108,10 +108,6 @@ WeightPrefetcher::WeightPrefetcher(const Checkpoint& checkpoint, const ModelSpec
     load_vector(checkpoint, plan.vectors[i], upload, device_home_ + layout_.vector_at[i]);
   load_panels(checkpoint, device, layout_.loads(device_home_, host_home_), progress);
   set_views(plan);
-  for (const StageLayout& stage : layout_.stages)
-    expected_.push_back(
-        {stage.host_bytes, stage.disk_bytes, DiskPanels::cost(file_, ops_, stage.disk).moved});
-
   const bool reads = layout_.largest_read > 0 || DiskRows::slot_bytes(layout_) > 0;
   ensure(!reads || !file_.files().empty(), "weights are to be read from disk, and are in no file");
   if (reads && options_.caching == Caching::direct && !file_.files().front().is_direct())
@@ -120,6 +116,9 @@ WeightPrefetcher::WeightPrefetcher(const Checkpoint& checkpoint, const ModelSpec
   ring_.emplace(device, at.ring, slots_of(options_), layout_.slot_bytes);
   disk_panels_.emplace(file_, device, layout_, disk_lanes_of(options_), at.reading, traffic_,
                        stopping_);
+  for (int stage = 0; stage < int(layout_.stages.size()); stage++)
+    expected_.push_back(
+        {layout(stage).host_bytes, layout(stage).disk_bytes, disk_panels_->moved(stage)});
   disk_rows_.emplace(file_, device, layout_, options_.overlap, at.rows, traffic_, stopping_);
   passengers_.resize(layout_.stages.size());
   for (int stage = 0; stage < int(layout_.stages.size()); stage++)

@@ -20,6 +20,7 @@ namespace {
 
 constexpr size_t kBytes = size_t{256} << 20;  // more than the last-level cache that two cores share
 constexpr int kPasses = 5;
+using Clock = std::chrono::steady_clock;
 
 // On huge pages, as weights are.
 class Pages {
@@ -52,10 +53,7 @@ uint64_t read_words(const uint64_t* words, size_t count) {
   return all;
 }
 
-}  // namespace
-
-double memory_bandwidth(int threads) {
-  using Clock = std::chrono::steady_clock;
+double host_bandwidth(int threads) {
   const Pages pages;
   const size_t part = kBytes / sizeof(uint64_t) / size_t(threads) / 8 * 8;
   std::atomic<uint64_t> sink{0};  // what is read must have a use
@@ -73,9 +71,10 @@ double memory_bandwidth(int threads) {
   return best;
 }
 
+}  // namespace
+
 double memory_bandwidth(Device& device) {
-  using Clock = std::chrono::steady_clock;
-  if (device.is_host()) return memory_bandwidth(device.threads());
+  if (device.is_host()) return host_bandwidth(device.threads());
   const Buffer from = device.allocate(Memory::device, kBytes,
                                       "bytes to measure the memory's speed with"),
                to = device.allocate(Memory::device, kBytes,

@@ -39,11 +39,11 @@ struct DiskMeasure {
 inline constexpr size_t kLargeRequest = size_t{1} << 20;  // as weights are read
 inline constexpr size_t kSmallRequest = size_t{4}
                                         << 10;  // as rows of tables are, and tails written
-// Of a model, to measure reads with. Throws bad_config naming --model when it is too small for
-// that.
+// Of a model, opened for direct reads, to measure them with. Throws bad_config naming --model when
+// it is too small for that.
 File largest_file(const std::string& model);
-// model: the path of one whose largest file is read as well, or "".
-DiskMeasure measure_disk(Device& device, const std::string& folder, const std::string& model,
+// stored: a model's file that is read as well, or null.
+DiskMeasure measure_disk(Device& device, const std::string& folder, const File* stored,
                          MachineRates& rates, const Measuring& measuring);
 
 }  // namespace hydrant

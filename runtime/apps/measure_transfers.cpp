@@ -220,10 +220,10 @@ File largest_file(const std::string& model) {
   if (largest == files.checkpoint.files().end() || largest->size() < kLeastFile)
     fail(Fault::bad_config, "--model: {}: no file of at least {} MiB, which measuring takes", model,
          kLeastFile >> 20);
-  return File(largest->path());
+  return largest->reopened(Caching::direct);
 }
 
-DiskMeasure measure_disk(Device& device, const std::string& folder, const std::string& model,
+DiskMeasure measure_disk(Device& device, const std::string& folder, const File* stored,
                          MachineRates& rates, const Measuring& measuring) {
   measuring(fmt::format("the disk of {}", folder));
   const Checkpoint checkpoint = as_tensors(ReadFile(folder).take());
@@ -242,11 +242,10 @@ DiskMeasure measure_disk(Device& device, const std::string& folder, const std::s
   });
   rates.file_read = rates.disk_read;
   DiskMeasure measured{folder, file.is_direct(), ""};
-  if (!model.empty()) {
-    const File stored = largest_file(model).reopened(Caching::direct);
-    measured.file = stored.path();
+  if (stored) {
+    measured.file = stored->path();
     rates.file_read = disk_rates([&](const Requests& list, int under_way) {
-      return read_seconds(stored, aligned, list, under_way);
+      return read_seconds(*stored, aligned, list, under_way);
     });
   }
   for (const StoredTensor& tensor : checkpoint.tensors())

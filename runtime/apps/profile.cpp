@@ -2,6 +2,7 @@
 
 #include <ctime>
 #include <filesystem>
+#include <optional>
 
 #include "offload/disk_file.hpp"
 #include "runtime/apps/bandwidth.hpp"
@@ -35,7 +36,8 @@ std::string system_name() {
   return fmt::format("{} {}", names.sysname, names.release);
 }
 
-MachineRates measure(Device& device, const RunConfig& config, DiskMeasure& disk) {
+MachineRates measure(Device& device, const RunConfig& config, const File* stored,
+                     DiskMeasure& disk) {
   Progress bar("measuring", config.quiet);
   int step = 0;
   const Measuring measuring = [&](const std::string& what) {
@@ -54,7 +56,7 @@ MachineRates measure(Device& device, const RunConfig& config, DiskMeasure& disk)
   measure_products(device, rates, measuring);
   measure_attention(device, rates, measuring);
   measure_logits(device, rates, measuring);
-  disk = measure_disk(device, config.profile.folder, config.model, rates, measuring);
+  disk = measure_disk(device, config.profile.folder, stored, rates, measuring);
   measure_steps(device, rates, measuring);
   return rates;
 }
@@ -68,13 +70,14 @@ int run_profile(const RunConfig& config, const Sources& sources) {
     fail(Fault::bad_config, "{}: {} is no folder", sources.name("profile.folder"),
          config.profile.folder);
   SpillFile(config.profile.folder, File::kBlock, Caching::cached, "measuring the disk");
-  if (!config.model.empty()) largest_file(config.model);
+  std::optional<File> stored;
+  if (!config.model.empty()) stored.emplace(largest_file(config.model));
   const auto device = open_device(config);
   log::info("measuring {}; other work on the machine makes it slower", device->describe());
   const Interruptible interruptible;
   ProfileOrigin origin{date_now(), device->describe(), system_name(), {}};
   try {
-    const MachineRates rates = measure(*device, config, origin.disk);
+    const MachineRates rates = measure(*device, config, stored ? &*stored : nullptr, origin.disk);
     const auto large = [](const DiskRates& r, double under_way) {
       return double(kLargeRequest) / r.seconds(1, double(kLargeRequest), under_way) / 1e9;
     };
