@@ -4,8 +4,9 @@
 #
 #   scripts/gpu_check.sh [--model PATH] [--shape NAME] [--output FOLDER] [--device N] [--full]
 #
-# Without --model weights are synthetic, of the shape given (llama-2-7b), or of one that fits the card. --full runs grids of
-# batches and budgets that take an hour. First it says what is missing.
+# Without --model weights are synthetic, of the shape given (llama-2-7b), or of one that fits the card; what is compared with
+# the CPU is then the demo's model, if scripts/fetch_model.sh has been here. --full builds and runs all tests, and grids of
+# batches and budgets that take an hour, the H2O paper's tables 3, 5 and 7 among them. First it says what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -72,8 +73,15 @@ if command -v compute-sanitizer >/dev/null; then
 fi
 (( full )) && part tests ctest --test-dir $build --output-on-failure -j "$(nproc)"
 
+demo=build/models/SmolLM2-135M-Instruct.Q4_1.gguf
+compared=$model
+[[ -z $model && -f $demo ]] && compared=$demo
+if [[ -n $compared ]]; then
+  part parity python3 scripts/gpu_parity.py --hydrant $hydrant --model "$compared" --output "$output/parity.json"
+else
+  echo "=== parity: left out: no --model, and none in build/models (scripts/fetch_model.sh)"
+fi
 if [[ -n $model ]]; then
-  part parity python3 scripts/gpu_parity.py --hydrant $hydrant --model "$model" --output "$output/parity.json"
   weights=(--model "$model")
 else
   if [[ -z $shape ]]; then
@@ -96,6 +104,9 @@ part weights_on_host bench weights_on_host --prompt-len 512 --output-len 8 --bat
   --placement 0,100,100,0,100,0 --trace "$output/trace.json"
 part cache_on_host bench cache_on_host --prompt-len 512 --output-len 8 --batch 32 --policy full,h2o --budget 20% \
   --placement 100,0,0,100,100,0
+if (( full )); then
+  part tables python3 scripts/sweep.py --hydrant $hydrant "${weights[@]}" --tables 3,5,7 --output "$output/sweep" -- --device cuda
+fi
 
 python3 scripts/gpu_report.py --folder "$output" --card "$name" --capability "$capability" --memory "$memory" \
   --driver "$driver" --failed "${failed[*]:-}"

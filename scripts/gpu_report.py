@@ -29,22 +29,50 @@ def overlap(trace):
     return {"copy_seconds": moved / 1e6, "hidden_seconds": hidden / 1e6}
 
 
+# Bits that a weight takes as it is stored.
+BITS = {"f32": 32, "f16": 16, "bf16": 16, "q8_0": 8.5, "q4_0": 4.5, "q4_1": 5, "q4_k": 4.5, "q6_k": 6.5625}
+
+
+def prefill_tflops(row):
+    """Of products alone: two operations for each weight and token. None where weights are of several formats."""
+    bits, speed = BITS.get(row.get("weight_format")), row.get("prefill_tokens_per_second")
+    return 2 * row["weight_bytes"] * 8 / bits * speed / 1e12 if bits and speed else None
+
+
+def bars(benches, profile):
+    """[what, measured, the most or least it should be, met]: what a step takes beside the bytes that it must move."""
+    found = []
+    for r in benches.get("resident", {}).get("rows", []):
+        if r.get("fits", True) and r.get("bandwidth_share"):
+            found.append([f"resident decode step, {r['policy']}, batch {r['batch']}: of the time of its bytes", 1 / r["bandwidth_share"], 1.15])
+    up = (profile or {}).get("copy_to_device")
+    for name in ("weights_on_host", "cache_on_host"):
+        for r in benches.get(name, {}).get("rows", []):
+            moved = (r.get("host_bytes_per_step") or 0) + (r.get("cache_to_device_bytes_per_step") or 0)
+            if r.get("fits", True) and up and moved and r.get("decode_tokens_per_second"):
+                step = r["batch"] / r["decode_tokens_per_second"]
+                found.append([f"{name.replace('_', ' ')}, {r['policy']}, batch {r['batch']}: decode step, of the bus time of its bytes",
+                              step / (moved / up[0]["bytes_per_second"]), 1.10])
+    return [{"what": what, "measured": measured, "most": most, "met": measured <= most} for what, measured, most in found]
+
+
 def number(value, digits=1):
     return "" if value is None else f"{value:,.{digits}f}"
 
 
 def table(rows):
-    lines = ["| policy | slots | batch | prompt + output | prefill tok/s | decode tok/s | GB/s | share of the card's | "
-             "bus bytes a step | KV MiB |", "|---|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| policy | slots | batch | prompt + output | prefill tok/s | TFLOPS | decode tok/s | GB/s | share of the card's | "
+             "bus bytes a step | KV MiB |", "|---|---|---|---|---|---|---|---|---|---|---|"]
     for r in rows:
         if not r.get("fits", True):
             lines.append(f"| {r['policy']} | {r.get('budget_slots') or ''} | {r['batch']} | {r['prompt_len']} + {r['output_len']} "
-                         f"| does not fit: {r.get('misfit')} |||||||")
+                         f"| does not fit: {r.get('misfit')} ||||||||")
             continue
         share = r.get("bandwidth_share")
         bus = (r.get("host_bytes_per_step") or 0) + (r.get("cache_to_device_bytes_per_step") or 0)
         lines.append(f"| {r['policy']} | {r['budget_slots']} | {r['batch']} | {r['prompt_len']} + {r['output_len']} | "
-                     f"{number(r['prefill_tokens_per_second'])} | {number(r['decode_tokens_per_second'])} | "
+                     f"{number(r['prefill_tokens_per_second'])} | {number(prefill_tflops(r), 2)} | "
+                     f"{number(r['decode_tokens_per_second'])} | "
                      f"{number((r.get('decode_bytes_per_second') or 0) / 1e9)} | "
                      f"{'' if share is None else f'{100 * share:.0f} %'} | {number(bus, 0)} | {number(r['kv_bytes'] / 2**20)} |")
     return lines
@@ -63,6 +91,10 @@ def main():
     report = {"card": args.card, "capability": args.capability, "memory_mib": args.memory, "driver": args.driver,
               "failed": args.failed.split(), "parts": parts, "parity": read(folder / "parity.json"),
               "profile": read(folder / "profile.json"), "overlap": overlap(trace) if trace else None, "bench": benches}
+    report["bars"] = bars(benches, report["profile"])
+    for bench in benches.values():
+        for row in bench["rows"]:
+            row["prefill_tflops"] = prefill_tflops(row) if row.get("fits", True) else None
     (folder / "gpu_check.json").write_text(json.dumps(report, indent=1) + "\n")
 
     lines = [f"# {args.card}: compute capability {args.capability}, {args.memory} MiB, driver {args.driver}", "",
@@ -77,6 +109,9 @@ def main():
         o = report["overlap"]
         lines += ["", f"Copies with weights on the host: {o['copy_seconds']:.2f} s, of which {o['hidden_seconds']:.2f} s passed "
                   "while the card computed."]
+    if report["bars"]:
+        lines += ["", "| bar | measured | at most | met |", "|---|---|---|---|"]
+        lines += [f"| {b['what']} | {b['measured']:.2f} | {b['most']:.2f} | {'yes' if b['met'] else 'NO'} |" for b in report["bars"]]
     for name, bench in benches.items():
         lines += ["", f"## {name.replace('_', ' ')}: {bench['model']}", ""] + table(bench["rows"])
     (folder / "gpu_check.md").write_text("\n".join(lines) + "\n")
