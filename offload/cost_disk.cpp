@@ -7,13 +7,6 @@
 #include "runtime/base/aligned.hpp"
 
 namespace hydrant {
-namespace {
-
-int64_t overlap(int64_t first, int64_t count, int64_t begin, int64_t end) {
-  return std::max<int64_t>(0, std::min(first + count, end) - std::max(first, begin));
-}
-
-}  // namespace
 
 // A (layer, group) after another: its rows are read, a request each; then what leaves the tails is
 // written.

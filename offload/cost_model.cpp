@@ -26,11 +26,6 @@ double read_seconds(const DiskRates& disk, double requests, double bytes, double
                         : (disk.seconds(requests, bytes, 1) + pack) / lanes;
 }
 
-// How many of [first, first + count) lie in [begin, end).
-int64_t overlap(int64_t first, int64_t count, int64_t begin, int64_t end) {
-  return std::max<int64_t>(0, std::min(first + count, end) - std::max(first, begin));
-}
-
 }  // namespace
 
 const char* LaneSeconds::bound() const {
@@ -94,6 +89,10 @@ CostModel::CostModel(const MachineRates& rates, const CostSetup& setup)
           double(m.plan->weight.panel_bytes) * double(ceil_div(m.plan->weight.n, kPanelRows));
   }
   pass(1);  // says what the rates lack
+}
+
+int64_t CostModel::overlap(int64_t first, int64_t count, int64_t begin, int64_t end) {
+  return std::max<int64_t>(0, std::min(first + count, end) - std::max(first, begin));
 }
 
 int64_t CostModel::block_elements(const ModelSpec& spec) {

@@ -122,6 +122,8 @@ class CostModel {
   struct Pass {
     std::vector<double> products, operations;  // [stage]; the head's are of one row in a prompt
   };
+  // How many of [first, first + count) lie in [begin, end).
+  static int64_t overlap(int64_t first, int64_t count, int64_t begin, int64_t end);
   const Pass& pass(int64_t rows) const;
   double link_seconds(double bytes) const;
   void add_decode(Compute& sum, const Load& load, const Workload& work) const;
