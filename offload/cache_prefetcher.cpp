@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/device/copied_memory.hpp"
 #include "runtime/device/traced.hpp"
 
 namespace hydrant {
@@ -35,6 +37,19 @@ Carved carve(const CacheLayout& layout, int slots, Arena& device, Arena& host) {
   return c;
 }
 
+// Of each head of a row, the runs that hold something of its first `tokens`.
+template <class Use>
+void each_filled(const CacheView& from, const CacheView& to, int32_t place, int32_t tokens,
+                 const Use& use) {
+  const KvRuns source = from.row(place), target = to.row(place);
+  const size_t filled = size_t(filled_runs(from.plans[place].slots, tokens)) * source.run_bytes;
+  const bool whole = filled == source.head_bytes;
+  const size_t pieces = whole ? 1 : size_t(from.kv_heads);
+  for (size_t i = 0; i < pieces; i++)
+    use(target.data + i * target.head_bytes, source.data + i * source.head_bytes,
+        whole ? filled * size_t(from.kv_heads) : filled);
+}
+
 }  // namespace
 
 CacheNeed CachePrefetcher::memory(const CacheLayout& layout, const CacheOffload& options) {
@@ -63,7 +78,10 @@ CachePrefetcher::CachePrefetcher(Device& device, Device* host, const CacheLayout
       stored_(device.make_event()) {
   const CacheNeed need = memory(layout_, options);
   on_device_ = device.allocate(Memory::device, need.ring, "the ring of the KV cache");
-  on_host_ = device.allocate(Memory::pinned, need.host + need.staging, "the KV cache on the host");
+  on_host_ = allocate_for_copies(device, need.host + need.staging, "the KV cache on the host",
+                                 host ? "only the processor works in it"
+                                      : "rows go back to it whole, and copies wait for the host");
+  in_place_ = host || device.is_host() || on_host_.memory() == Memory::pinned;
   Arena on_device(on_device_), on_host(on_host_);
   const Carved at = carve(layout_, slots_, on_device, on_host);
   host_homes_ = at.homes;
@@ -133,21 +151,11 @@ void CachePrefetcher::fill(Stream* lane) {
   filled_++;
 }
 
-// What is stored of the rows of `from` that decode: of each head, the runs that hold something.
 void CachePrefetcher::copy_up(const CacheView& from, const CacheView& to,
                               std::span<const Segment> decode, Stream& lane) {
   const auto each = [&](const auto& use) {
-    for (const Segment& s : decode) {
-      if (!from.has(s.place)) continue;
-      const KvRuns source = from.row(s.place), target = to.row(s.place);
-      const auto runs = size_t(filled_runs(from.plans[s.place].slots, s.first));
-      const size_t filled = runs * source.run_bytes;
-      const bool whole = filled == source.head_bytes;
-      const size_t pieces = whole ? 1 : size_t(from.kv_heads);
-      for (size_t i = 0; i < pieces; i++)
-        use(target.data + i * target.head_bytes, source.data + i * source.head_bytes,
-            whole ? filled * size_t(from.kv_heads) : filled);
-    }
+    for (const Segment& s : decode)
+      if (from.has(s.place)) each_filled(from, to, s.place, s.first, use);
   };
   size_t all = 0;
   each([&](std::byte*, const std::byte*, size_t bytes) { all += bytes; });
@@ -159,6 +167,15 @@ void CachePrefetcher::copy_up(const CacheView& from, const CacheView& to,
       traffic_.to_device += bytes;
     });
   });
+}
+
+void CachePrefetcher::copy_down(const CacheView& from, const CacheView& to, int32_t place,
+                                int32_t tokens, Stream& lane) {
+  each_filled(from, to, place, tokens,
+              [&](std::byte* target, const std::byte* source, size_t bytes) {
+                down_.copy(lane, target, source, bytes);
+                traffic_.to_host += bytes;
+              });
 }
 
 CacheView CachePrefetcher::scores(CacheKey key) const {
@@ -234,7 +251,12 @@ void CachePrefetcher::commit(CacheKey key, StoreDecodeArgs args, Stream& writer)
     bytes += layout_.decode_moves(key.layer, key.group, s.place, s.first, slots).to_host;
     evicts |= slots.evicts_at(s.first);
   }
-  if (copied) {
+  if (copied && !in_place_) {
+    const CacheView there = std::exchange(args.to, on_ring(key, home, use()));
+    if (evicts) ops_.store_decode(lane, args);
+    for (const Segment& s : args.segments) copy_down(args.to, there, s.place, s.first + 1, lane);
+    args.to = there;
+  } else if (copied) {
     const Traced traced(lane, bytes, "layer {} group {}", key.layer, key.group);
     down_.paced(lane, bytes, [&] { ops_.store_decode(lane, args); });
     traffic_.to_host += bytes;
@@ -254,8 +276,15 @@ void CachePrefetcher::commit(CacheKey key, StorePromptArgs args, Stream& writer)
                                            args.to.plans[place].slots)
                              .to_host;
     Stream& lane = storing(writer);
-    down_.paced(lane, bytes, [&] { ops_.store_prompt(lane, args); });
-    traffic_.to_host += bytes;
+    if (in_place_) {
+      down_.paced(lane, bytes, [&] { ops_.store_prompt(lane, args); });
+      traffic_.to_host += bytes;
+    } else {
+      const CacheView there = std::exchange(args.to, on_ring(key, home, use()));
+      ops_.store_prompt(lane, args);
+      copy_down(args.to, there, place, args.prompt.length, lane);
+      args.to = there;
+    }
     prompts_leave_ = store_ != nullptr;
   } else {
     ops_of(home).store_prompt(writer, args);

@@ -55,6 +55,9 @@ class CachePrefetcher final : public CacheFeed {
   void fill(Stream* lane);
   void copy_up(const CacheView& from, const CacheView& to, std::span<const Segment> decode,
                Stream& lane);
+  // Where kernels cannot write home: a row's runs, as they have left them in the ring.
+  void copy_down(const CacheView& from, const CacheView& to, int32_t place, int32_t tokens,
+                 Stream& lane);
   // The part of a view that has the scores of rows that are not at home on the device.
   CacheView scores(CacheKey key) const;
   CacheView host_home(CacheKey key) const;
@@ -72,6 +75,7 @@ class CachePrefetcher final : public CacheFeed {
   Link &up_, &down_;
   CacheTraffic& traffic_;
   Buffer on_device_, on_host_;
+  bool in_place_ = true;  // kernels write home: it is pinned
   std::byte* host_homes_ = nullptr;
   int slots_;
   bool ahead_;

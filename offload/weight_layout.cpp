@@ -154,10 +154,12 @@ WeightLayout::WeightLayout(const WeightPlan& plan, const ModelSpec& spec, const 
       stages[size_t(sizes[i].stage)].matrices.push_back(place);
     }
   }
-  for (StageLayout& stage : stages) {
-    lay_out_stage(stage, host);
+  const size_t own = stages.size() - (spec.tied_head ? 1 : 0);
+  if (spec.tied_head) lay_out_stage(stages.back(), host);  // looked up in as well
+  looked_up_bytes = host.used();
+  for (size_t i = 0; i < own; i++) lay_out_stage(stages[i], host);
+  for (const StageLayout& stage : stages)
     for (const DiskRead& read : stage.disk) largest_read = std::max(largest_read, read.bytes);
-  }
   slot_bytes = share_slots(stages);
   if (spec.tied_head)
     for (const MatrixPlace& m : stages.back().matrices)
@@ -169,7 +171,7 @@ WeightLayout::WeightLayout(const WeightPlan& plan, const ModelSpec& spec, const 
   host_bytes = host.used();
 }
 
-std::vector<PanelLoad> WeightLayout::loads(std::byte* device, std::byte* host) const {
+std::vector<PanelLoad> WeightLayout::loads(std::byte* device, const HostHome& host) const {
   std::vector<PanelLoad> loads;
   std::set<const MatrixPlan*> listed;  // a tied table is in two places
   const auto add = [&](const MatrixPlace& m) {
@@ -177,7 +179,7 @@ std::vector<PanelLoad> WeightLayout::loads(std::byte* device, std::byte* host) c
     if (m.homes.device > 0)
       loads.push_back({{m.plan, 0, m.homes.device}, device + m.device_at, Memory::device});
     if (m.homes.host > 0)
-      loads.push_back({{m.plan, m.homes.device, m.homes.host}, host + m.host_at, Memory::pinned});
+      loads.push_back({{m.plan, m.homes.device, m.homes.host}, host.at(m.host_at), Memory::pinned});
   };
   for (const MatrixPlace& m : tables) add(m);
   for (const StageLayout& stage : stages)

@@ -51,6 +51,16 @@ struct StageLayout {
   size_t slot_at = 0;
 };
 
+// The host home, cut in two: what kernels look up in place, at the front, and what is only copied.
+struct HostHome {
+  std::byte *looked_up = nullptr, *copied = nullptr;
+  size_t border = 0;
+
+  std::byte* at(size_t offset) const {
+    return offset < border ? looked_up + offset : copied + (offset - border);
+  }
+};
+
 // The order of a stage's matrices is that of their panels in the slot, so the host home of a stage
 // is the image of its slot's beginning, and panels from host and file meet without a gap.
 struct WeightLayout {
@@ -61,12 +71,13 @@ struct WeightLayout {
   std::vector<MatrixPlace> tables;
   std::vector<size_t> vector_at;            // of the plan's vectors, in the device home
   size_t device_bytes = 0, host_bytes = 0;  // of the homes
+  size_t looked_up_bytes = 0;               // of the host home, at its front
   size_t slot_bytes = 0;                    // of the largest stage and those that pass with it
   size_t largest_read = 0;                  // packed
 
   const MatrixPlace* table(Matrix role) const;  // null: the model has none
   // What is loaded once, when the homes begin there.
-  std::vector<PanelLoad> loads(std::byte* device, std::byte* host) const;
+  std::vector<PanelLoad> loads(std::byte* device, const HostHome& host) const;
 };
 
 }  // namespace hydrant

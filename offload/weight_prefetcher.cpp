@@ -27,11 +27,16 @@ int disk_lanes_of(const WeightOffload& o) { return o.overlap ? o.disk_lanes : 0;
 
 // Where the allocations are cut; sizes alone where an arena measures.
 struct Carved {
-  std::byte *device_home, *ring, *host_home, *rows;
+  std::byte *device_home, *ring, *rows;
+  HostHome host_home;
   DiskPanels::Memory reading;
 };
-Carved carve(const WeightLayout& layout, const WeightOffload& o, size_t arriving, Arena& device,
-             Arena& host) {
+// On the host: what is only copied from, and what kernels read.
+struct Arenas {
+  Arena device, host, in_place;
+};
+Carved carve(const WeightLayout& layout, const WeightOffload& o, size_t arriving, Arenas& arenas) {
+  auto& [device, host, in_place] = arenas;
   const auto take = [](Arena& arena, size_t bytes) {
     return static_cast<std::byte*>(arena.take_bytes(bytes));
   };
@@ -46,18 +51,20 @@ Carved carve(const WeightLayout& layout, const WeightOffload& o, size_t arriving
   c.reading.arriving_bytes = arriving;
   c.device_home = take(device, layout.device_bytes);
   c.ring = take(device, layout.slot_bytes * size_t(slots_of(o)));
-  c.host_home = take(host, layout.host_bytes);
+  c.host_home = {take(in_place, layout.looked_up_bytes),
+                 take(host, layout.host_bytes - layout.looked_up_bytes), layout.looked_up_bytes};
   c.reading.buffers = take(host, layout.largest_read * DiskPanels::buffers(disk_lanes_of(o)));
-  c.rows = take(host, DiskRows::slot_bytes(layout) * size_t(DiskRows::kSlots));
+  c.rows = take(in_place, DiskRows::slot_bytes(layout) * size_t(DiskRows::kSlots));
   return c;
 }
 
 OffloadMemory measure(const WeightLayout& layout, const Checkpoint& file, const Ops& ops,
                       const WeightOffload& o) {
-  Arena device, host;
-  carve(layout, o, DiskPanels::arriving_bytes(file, ops, layout), device, host);
-  OffloadMemory memory{layout.device_bytes, device.used() - layout.device_bytes, layout.host_bytes,
-                       host.used() - layout.host_bytes};
+  Arenas all;
+  carve(layout, o, DiskPanels::arriving_bytes(file, ops, layout), all);
+  OffloadMemory memory{layout.device_bytes, all.device.used() - layout.device_bytes,
+                       layout.host_bytes,
+                       all.host.used() + all.in_place.used() - layout.host_bytes};
   memory.staging += DiskRows::reader_bytes(layout);
   return memory;
 }
@@ -73,9 +80,9 @@ OffloadMemory WeightPrefetcher::memory(const Checkpoint& checkpoint, const Model
 
 size_t WeightPrefetcher::device_memory(const WeightPlan& plan, const ModelSpec& spec,
                                        const WeightOffload& options) {
-  Arena device, host;
-  carve(WeightLayout(plan, spec, options.shares), checked(options), /*arriving=*/0, device, host);
-  return device.used();
+  Arenas all;
+  carve(WeightLayout(plan, spec, options.shares), checked(options), /*arriving=*/0, all);
+  return all.device.used();
 }
 
 WeightPrefetcher::WeightPrefetcher(const Checkpoint& checkpoint, const ModelSpec& spec,
@@ -89,17 +96,14 @@ WeightPrefetcher::WeightPrefetcher(const Checkpoint& checkpoint, const ModelSpec
       on_device_(device.allocate(Memory::device, memory_.device_homes + memory_.ring,
                                  "the weights on the device")),
       link_(options.link) {
-  Arena device_size, host_size;
+  Arenas size;
   const size_t arriving = DiskPanels::arriving_bytes(file_, ops_, layout_);
-  carve(layout_, options_, arriving, device_size, host_size);
-  // Rows of tables are looked up in place, by the device's own kernels.
-  const bool in_place = std::any_of(layout_.tables.begin(), layout_.tables.end(),
-                                    [](const MatrixPlace& m) { return m.homes.host > 0; });
-  constexpr std::string_view kOnHost = "the weights on the host";
-  on_host_ = in_place ? device.allocate(Memory::pinned, host_size.used(), kOnHost)
-                      : allocate_for_copies(device, host_size.used(), kOnHost);
-  Arena on_device(on_device_), on_host(on_host_);
-  const Carved at = carve(layout_, options_, arriving, on_device, on_host);
+  carve(layout_, options_, arriving, size);
+  on_host_ = allocate_for_copies(device, size.host.used(), "the weights on the host");
+  read_in_place_ = device.allocate(Memory::pinned, size.in_place.used(),
+                                   "rows that kernels look up on the host");
+  Arenas memory{Arena(on_device_), Arena(on_host_), Arena(read_in_place_)};
+  const Carved at = carve(layout_, options_, arriving, memory);
   device_home_ = at.device_home;
   host_home_ = at.host_home;
 
@@ -164,7 +168,7 @@ void WeightPrefetcher::fill(int owner, Stream& lane) {
     std::byte* const to = ring_->data(use) + s.slot_at;
     if (s.host_bytes > 0) {
       const Traced traced(lane, s.host_bytes, "stage {} from host", stage);
-      link_.copy(lane, to, host_home_ + s.host_at, s.host_bytes);
+      link_.copy(lane, to, host_home_.at(s.host_at), s.host_bytes);
       traffic_.from_host += s.host_bytes;
     }
     disk_panels_->load(stage, to, lane, link_);
@@ -227,7 +231,7 @@ void WeightPrefetcher::look_up(Matrix role, EmbedArgs args, Stream& reader) {
     ops_.embed(reader, some);
   };
   in_place(0, homes.device, device_home_ + table->device_at);
-  in_place(homes.device, homes.host, host_home_ + table->host_at);
+  in_place(homes.device, homes.host, host_home_.at(table->host_at));
   if (homes.disk > 0) disk_rows_->look_up(*table, args, reader);
 }
 

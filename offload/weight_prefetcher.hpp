@@ -75,7 +75,7 @@ class WeightPrefetcher final : public WeightFeed {
   Ops& ops_;
   WeightLayout layout_;
   OffloadMemory memory_;
-  Buffer on_device_, on_host_;
+  Buffer on_device_, on_host_, read_in_place_;
   std::vector<LayerWeights> views_;    // [stage], of what stays
   std::vector<StepTraffic> expected_;  // [stage]
   WeightTraffic traffic_;
@@ -88,7 +88,8 @@ class WeightPrefetcher final : public WeightFeed {
   std::deque<int> held_;
   int64_t front_use_ = 0;
   int next_ = 0;  // to be filled
-  std::byte *device_home_ = nullptr, *host_home_ = nullptr;
+  std::byte* device_home_ = nullptr;
+  HostHome host_home_;
   std::optional<DiskPanels> disk_panels_;
   std::optional<DiskRows> disk_rows_;
   std::unique_ptr<Stream> lane_;  // null without overlap; last: its work ends before what that uses

@@ -62,7 +62,7 @@ void check_resume(const RunConfig& config, const Sources& sources, Command comma
 // A configuration may be checked on another machine than the one that is to run it, but not by
 // another build.
 void check_device(const RunConfig& config, const Sources& sources, Command command) {
-  if (config.device.empty()) return;
+  if (is_automatic(config.device)) return;
   const DeviceName wanted = parse_device(config.device);
   std::string known;
   for (const Backend& b : backends()) {
@@ -87,7 +87,7 @@ void check_isa(const RunConfig& config, const Sources& sources, Command command)
   std::string usable;
   for (const Backend& b : backends()) {
     if (!b.paths || !b.usable() ||
-        (!config.device.empty() && parse_device(config.device).backend != b.name))
+        (!is_automatic(config.device) && parse_device(config.device).backend != b.name))
       continue;
     for (const InstructionPath& path : b.paths()) {
       if (path.name == config.isa) return;

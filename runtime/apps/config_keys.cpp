@@ -212,7 +212,7 @@ std::vector<Key> make() {
       named(choice([](RunConfig& c) -> auto& { return c.isa; }, {"generic", "avx2", "avx512", "avx512-bf16", "amx"}),
             "isa", "--isa", "NAME", kMachine, "a lower instruction path: generic, avx2, avx512 or avx512-bf16; or amx, which is off by default"),
       named(text([](RunConfig& c) -> auto& { return c.device; }, "the name of a backend"),
-            "device", "--device", "NAME", kMachine, "the backend, or backend:number for one of its devices; default: the best usable one"),
+            "device", "--device", "NAME", kMachine, "the backend, or backend:number for one of its devices; auto, the default: the best usable one"),
       same_rows(named(toggle([](RunConfig& c) -> auto& { return c.quiet; }),
             "quiet", "--quiet", "", kAll, "nothing on standard error but errors")),
 

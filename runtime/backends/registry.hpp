@@ -19,7 +19,9 @@ DeviceName parse_device(std::string_view name);  // throws bad_config
 // "" where the backend has a device of this index that can be opened; else one line that says why
 // not.
 std::string trouble_with(const Backend& backend, int index);
-// "" picks the usable one with the highest preference. Throws bad_config naming the known ones.
+bool is_automatic(std::string_view name);  // "" or "auto"
+// Automatic: the one with the highest preference that can be opened; a warning says why one that
+// this machine has is passed over. Throws bad_config naming the known ones.
 std::unique_ptr<Device> open_device(std::string_view name, const DeviceOptions& options);
 
 }  // namespace hydrant

@@ -4,6 +4,7 @@
 
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/device/copied_memory.hpp"
 #include "runtime/engine/check_request.hpp"
 #include "runtime/engine/generation_loop.hpp"
 #include "runtime/engine/resident_feed.hpp"
@@ -71,8 +72,8 @@ struct Workspace {
       hidden = std::make_unique<ResidentHidden>(device, most);
     if (HostLane* const lane = caches->host_lane()) {
       Ops& ops = homes->host()->ops();
-      host_memory = device.allocate(Memory::pinned, host_side_bytes(ops, spec, limits, kv_dtype),
-                                    "attention on the host");
+      host_memory = allocate_for_copies(device, host_side_bytes(ops, spec, limits, kv_dtype),
+                                        "attention on the host");
       Arena arena(host_memory);
       host_attention = {arena, ops, spec, limits, kv_dtype};
       host_side.emplace(AttentionSide{ops, lane->stream(), host_attention, lane});

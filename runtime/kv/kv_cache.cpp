@@ -5,6 +5,7 @@
 
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/device/copied_memory.hpp"
 
 namespace hydrant {
 namespace {
@@ -129,7 +130,8 @@ KvCache::KvCache(Device& device, const KvShape& shape)
         return take_host_side(arena, shape_, layer, group);
       },
       [&](size_t bytes) {
-        return device.allocate(Memory::pinned, bytes, "scores of the KV cache on the host");
+        return allocate_for_copies(device, bytes, "scores of the KV cache on the host",
+                                   "only the processor works in it");
       });
   const auto places = size_t(shape.rows_per_group);
   plans_.resize(homes_.size() * places);

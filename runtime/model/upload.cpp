@@ -1,5 +1,7 @@
 #include "runtime/model/upload.hpp"
 
+#include "runtime/device/copied_memory.hpp"
+
 namespace hydrant {
 
 std::byte* Upload::room(std::byte* to, size_t bytes, Memory kind) {
@@ -9,7 +11,7 @@ std::byte* Upload::room(std::byte* to, size_t bytes, Memory kind) {
   bytes_ = bytes;
   if (bytes > buffer_.bytes()) {
     buffer_ = {};
-    buffer_ = device_.allocate(Memory::pinned, bytes, "weights on their way to the device");
+    buffer_ = allocate_for_copies(device_, bytes, "weights on their way to the device");
   }
   return static_cast<std::byte*>(buffer_.data());
 }

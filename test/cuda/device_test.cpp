@@ -84,8 +84,41 @@ TEST_CASE("without a device, a driver or one that is new enough the reason is sa
         "default: cpu");
 }
 
+// The default's name, and what was said on standard error.
+std::string chosen_with(const char* variable, const char* value) {
+  return said_with(variable, value, [] {
+    int ends[2];
+    if (pipe(ends) != 0 || dup2(ends[1], STDERR_FILENO) < 0) return std::string("no pipe");
+    std::string all(open_device("", {})->name());
+    for (int again = 0; again < 2; again++) open_device("auto", {});  // says no more
+    close(ends[1]), close(STDERR_FILENO);
+    char some[500];
+    for (ssize_t size = 0; (size = read(ends[0], some, sizeof some)) > 0;)
+      all += "; " + std::string(some, size_t(size));
+    return all;
+  });
+}
+
+TEST_CASE("a card that is there and cannot be used is not passed over in silence") {
+  const std::string said = "cpu; hydrant: warning: device: cuda cannot be used: ";
+  const auto check = [&](const char* variable, const char* value, const std::string& why) {
+    const std::string line = chosen_with(variable, value);
+    CAPTURE(line);
+    CHECK_THAT(line, Catch::StartsWith(said + why) && Catch::Contains("; cpu: ") &&
+                         Catch::EndsWith(" is used\n"));
+    CHECK(std::count(line.begin(), line.end(), '\n') == 1);
+  };
+  check("EMU_DRIVER", "11040", "the NVIDIA driver is for CUDA 11.4, this program needs one for ");
+  check("EMU_SM", "61", "no NVIDIA device of compute capability 7.5 or later");
+  check("EMU_START", "2", "cuda: the chosen device: the device has no memory left");
+  check("EMU_CODE", "0",
+        "device: cuda:0: this program was built without code for compute capability 8.0");
+  CHECK(chosen_with("EMU_DEVICES", "0") == "cpu");
+  CHECK(chosen_with("EMU_DEVICES", "1") == "cuda");
+}
+
 TEST_CASE("where so much cannot be pinned, what is only copied lies in pageable memory") {
-  CHECK(said_with("EMU_PIN_MB", "1", [] {
+  CHECK(said_with("EMU_PIN_KB", "1024", [] {
           const auto device = open_cuda();
           Buffer home = allocate_for_copies(*device, 2 << 20, "a home");
           static_cast<char*>(home.data())[(2 << 20) - 1] = 7;
@@ -107,6 +140,8 @@ TEST_CASE("the device says what it is, and is the default where it answers") {
   CHECK(device->name() == "cuda");
   CHECK(device->isa().substr(0, 3) == "sm_");
   CHECK_FALSE(device->is_host());
+  CHECK(device->threads() >= 1);
+  CHECK(open_device("cuda", {3, ""})->threads() == 3);  // that load weights
   CHECK(open_device("", {})->name() == "cuda");
   CHECK_THAT(refusal(Fault::bad_config,
                      [] {

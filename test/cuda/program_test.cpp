@@ -88,9 +88,77 @@ TEST_CASE("a kernel that faults ends the run with its step and layer, and finish
   CHECK(most > 0);
 }
 
+TEST_CASE("a card that is lost while weights and caches are copied ends the run with one message") {
+  const Tiny t;
+  const Words offloaded{"--placement", "30,70,30,70,100,0", "--policy", "h2o", "--budget", "50%"};
+  const Outcome whole = run_where({}, generate(t, offloaded));
+  CAPTURE(whole.err);
+  REQUIRE(whole.code == 0);
+  const auto expected = by_id(whole.rows());
+  size_t most = 0;
+  for (const char* at : {"30", "90", "150"}) {
+    const Outcome o = run_where({std::string("EMU_LOSE_AT=") + at}, generate(t, offloaded));
+    CAPTURE(at, o.err);
+    CHECK(o.signal == 0);
+    CHECK(o.code == 4);
+    const std::string error = "hydrant: error: ";
+    const size_t first = o.err.find(error);
+    REQUIRE(first != o.err.npos);
+    CHECK(o.err.find(error, first + 1) == o.err.npos);
+    CHECK_THAT(o.err.substr(first), Catch::Contains("cuda: "));
+    const auto rows = by_id(o.rows());
+    CHECK(rows.size() < 6);
+    most = std::max(most, rows.size());
+    for (const auto& [id, row] : rows) CHECK(row["token_ids"] == expected.at(id)["token_ids"]);
+  }
+  CHECK(most > 0);
+}
+
+TEST_CASE("a card that is named is never replaced, and by default only with a word") {
+  const Tiny t;
+  Words automatic = generate(t);
+  std::erase(automatic, "--device");
+  std::erase(automatic, "cuda");
+  for (const auto& [fault, says] :
+       std::vector<std::pair<std::string, std::string>>{{"EMU_DRIVER=11040", "needs one for"},
+                                                        {"EMU_CODE=0", "was built without code"},
+                                                        {"EMU_START=2", "no memory left"}}) {
+    check_refused(run_where({fault}, generate(t)), fault == "EMU_START=2" ? 3 : 2, says);
+    for (const Words& words : {automatic, automatic + Words{"--device", "auto"}}) {
+      const Outcome o = run_where({fault}, words);
+      CAPTURE(fault, o.err);
+      CHECK(o.code == 0);
+      CHECK(o.rows().size() == 6);
+      const size_t at = o.err.find("warning: device: cuda cannot be used: ");
+      REQUIRE(at != o.err.npos);
+      CHECK_THAT(o.err.substr(at, o.err.find('\n', at) - at),
+                 Catch::Contains(says) && Catch::EndsWith(" is used"));
+    }
+  }
+  const Outcome none = run_where({"EMU_DEVICES=0"}, automatic);
+  CHECK(none.code == 0);
+  CHECK_THAT(none.err, !Catch::Contains("cuda"));
+}
+
+TEST_CASE("homes that cannot be pinned are announced, and change no token") {
+  const Tiny t;
+  const Words homes{"--placement", "0,100,0,100,0,100", "--policy", "h2o", "--budget", "50%"};
+  const Outcome whole = run_where({}, generate(t, homes));
+  CAPTURE(whole.err);
+  REQUIRE(whole.code == 0);
+  const Outcome o = run_where({"EMU_PIN_KB=64"}, generate(t, homes));
+  CAPTURE(o.err);
+  CHECK(o.code == 0);
+  CHECK_THAT(o.err, Catch::Contains("the system does not pin") &&
+                        Catch::Contains("pageable memory takes its place"));
+  const auto expected = by_id(whole.rows());
+  for (const auto& [id, row] : by_id(o.rows()))
+    CHECK(row["token_ids"] == expected.at(id)["token_ids"]);
+}
+
 TEST_CASE("what is too much for the card or for pinning is refused by name, or announced") {
   const Tiny t;
   check_refused(run_where({"EMU_MEM_MB=0"}, generate(t)), 3, "device");
-  const Outcome hidden = run_where({"EMU_PIN_MB=0"}, generate(t));
+  const Outcome hidden = run_where({"EMU_PIN_KB=0"}, generate(t));
   check_refused(hidden, 3, "the system does not pin");
 }

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ class SplitDevice final : public Device {
   int threads() const override { return inner_->threads(); }
   Buffer allocate(Memory memory, size_t bytes, std::string_view what) override {
     if (bytes == 0) return {};
+    if (memory == Memory::pinned && unpinned.contains(std::string(what)))
+      fail(Fault::out_of_memory, "{}: {} bytes cannot be pinned", what, bytes);
     taken[memory] += bytes;
     const auto owner = std::make_shared<Buffer>(inner_->allocate(memory, bytes, what));
     const auto at = reinterpret_cast<uintptr_t>(owner->data());
@@ -41,6 +44,9 @@ class SplitDevice final : public Device {
 
   Device& host() { return host_; }
 
+  std::set<std::string> unpinned;  // what cannot be pinned
+  // What the device's own kernels reach of the host's memory.
+  std::set<std::string> reached{"inputs and logits of a step"};
   std::map<Memory, size_t> taken;   // bytes, ever
   std::vector<std::string> strays;  // operations that have touched what is not their side's
   int64_t attended_on_host = 0;     // operations
@@ -63,12 +69,12 @@ class SplitDevice final : public Device {
       if (host_ && device_.operations_on_host++ == device_.host_breaks_at)
         stream.fill(nullptr, 0, [] { fail(Fault::io, "the host is broken"); });
     }
-    // Whatever the device's own kernels reach of the host's memory is small.
     void touches(Stream&, const void* at, size_t bytes, bool) override {
       const Allocation* const a = device_.find(at, bytes);
       const bool ours =
           a && (host_ ? a->memory != Memory::device
-                      : a->memory == Memory::device || a->what == "inputs and logits of a step");
+                      : a->memory == Memory::device ||
+                            (a->memory == Memory::pinned && device_.reached.contains(a->what)));
       if (!ours)
         device_.strays.push_back(fmt::format("{} on the {} touches {}", operation_,
                                              host_ ? "host" : "device",

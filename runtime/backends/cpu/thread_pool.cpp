@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/base/error.hpp"
+#include "runtime/device/usable_cores.hpp"
 
 namespace hydrant::cpu {
 namespace {
@@ -67,6 +68,8 @@ class Watch {
 };
 
 }  // namespace
+
+int usable_cores() { return hydrant::usable_cores(); }
 
 struct ThreadPool::State {
   struct alignas(64) Part {

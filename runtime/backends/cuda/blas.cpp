@@ -5,11 +5,11 @@
 namespace hydrant::cuda {
 namespace {
 
-void check(cublasStatus_t status, const char* what) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  if (status == CUBLAS_STATUS_ALLOC_FAILED)
+void check(int status, const char* what) {
+  if (status == kBlasSuccess) return;
+  if (status == kBlasNoMemory)
     fail(Fault::out_of_memory, "cuda: {}: cuBLAS found no memory on the device", what);
-  fail(Fault::io, "cuda: {}: cuBLAS failed with status {}", what, int(status));
+  fail(Fault::io, "cuda: {}: cuBLAS failed with status {}", what, status);
 }
 
 }  // namespace
@@ -25,9 +25,9 @@ void Blas::multiply(const BlasProduct& p) {
   constexpr float kOne = 1, kZero = 0;
   // cuBLAS counts column by column: there our rows are columns, and weight is to be transposed.
   const int m = int(p.outputs), n = int(p.rows), k = int(p.width);
-  check(blas_library().gemm(handle_, CUBLAS_OP_T, CUBLAS_OP_N, m, n, k, &kOne, p.weight, p.type, k,
-                            p.in, p.type, k, &kZero, p.out, CUDA_R_32F, m, CUBLAS_COMPUTE_32F,
-                            CUBLAS_GEMM_DEFAULT),
+  check(blas_library().gemm(handle_, kBlasTransposed, kBlasAsIs, m, n, k, &kOne, p.weight, p.type,
+                            k, p.in, p.type, k, &kZero, p.out, CUDA_R_32F, m, kBlasSumsF32,
+                            kBlasAnyAlgorithm),
         "a product");
 }
 

@@ -1,22 +1,31 @@
 // Matrix products by cuBLAS, which is opened when the first one is wanted: the program starts on
 // machines without it.
 #pragma once
-#include <cublas_v2.h>
+#include <driver_types.h>
+#include <library_types.h>
 
 #include <cstdint>
 
+struct cublasContext;
+
 namespace hydrant::cuda {
+
+// What is used of cuBLAS, spelt out: its header comes with 400 MB that nothing else here needs.
+// test/cuda/blas_header_test.cpp holds this to it where it is.
+using BlasHandle = cublasContext*;
+inline constexpr int kBlasSuccess = 0, kBlasNoMemory = 3;  // status
+inline constexpr int kBlasAsIs = 0, kBlasTransposed = 1;   // operand
+inline constexpr int kBlasSumsF32 = 68, kBlasAnyAlgorithm = -1;
 
 // The functions that are used; throws io, naming the library, when it cannot be opened.
 struct BlasLibrary {
-  decltype(&cublasCreate_v2) create;
-  decltype(&cublasDestroy_v2) destroy;
-  decltype(&cublasSetStream_v2) set_stream;
-  // Spelt out: in C++ cuBLAS has another one of this name.
-  cublasStatus_t (*gemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
-                         const void*, const void*, cudaDataType, int, const void*, cudaDataType,
-                         int, const void*, void*, cudaDataType, int, cublasComputeType_t,
-                         cublasGemmAlgo_t);
+  int (*create)(BlasHandle*);
+  int (*destroy)(BlasHandle);
+  int (*set_stream)(BlasHandle, cudaStream_t);
+  int (*gemm)(BlasHandle, int a_operand, int b_operand, int m, int n, int k, const void* alpha,
+              const void* a, cudaDataType a_type, int lda, const void* b, cudaDataType b_type,
+              int ldb, const void* beta, void* c, cudaDataType c_type, int ldc, int sums,
+              int algorithm);
 };
 const BlasLibrary& blas_library();
 
@@ -39,7 +48,7 @@ class Blas {
   void multiply(const BlasProduct& product);
 
  private:
-  cublasHandle_t handle_ = nullptr;
+  BlasHandle handle_ = nullptr;
 };
 
 }  // namespace hydrant::cuda

@@ -2,12 +2,29 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+
 #include "runtime/backends/cuda/cuda_errors.hpp"
+#include "runtime/backends/cuda/cuda_memory.hpp"
+#include "runtime/backends/cuda/kernels/probe.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/device/usable_cores.hpp"
 
 namespace hydrant::cuda {
+namespace {
 
-CudaDevice::CudaDevice(const DeviceOptions& options) : index_(options.index) {
+// Threads that read and pack weights: so many fill the bus, and each takes some MiB.
+constexpr int kMostThreads = 8;
+
+int helpers(int asked) {
+  if (asked < 0) fail(Fault::bad_config, "threads: {}, must not be negative", asked);
+  return asked > 0 ? asked : std::min(usable_cores(), kMostThreads);
+}
+
+}  // namespace
+
+CudaDevice::CudaDevice(const DeviceOptions& options)
+    : index_(options.index), threads_(helpers(options.threads)) {
   if (!options.isa.empty())
     fail(Fault::bad_config, "isa: '{}' is the CPU's; a card has only its own", options.isa);
   select();
@@ -15,6 +32,13 @@ CudaDevice::CudaDevice(const DeviceOptions& options) : index_(options.index) {
   if (sm < kLeastCapability)
     fail(Fault::bad_config, "device: cuda:{}: compute capability {}.{}, expected {}.{} or later",
          index_, sm / 10, sm % 10, kLeastCapability / 10, kLeastCapability % 10);
+  const cudaError_t code = probe();
+  if (code == cudaErrorNoKernelImageForDevice)
+    fail(Fault::bad_config,
+         "device: cuda:{}: this program was built without code for compute capability {}.{} "
+         "(HYDRANT_CUDA_ARCHITECTURES)",
+         index_, sm / 10, sm % 10);
+  check(code, "the program's code for the device");
   architecture_ = fmt::format("sm_{}", sm);
   description_ = fmt::format("cuda:{} {}", index_, describe_devices().at(size_t(index_)));
 }
@@ -25,23 +49,7 @@ Buffer CudaDevice::allocate(Memory memory, size_t bytes, std::string_view what) 
   if (bytes == 0) return {};
   if (memory == Memory::pageable) return host_.allocate(memory, bytes, what);
   select();
-  return memory == Memory::device ? allocate_device(bytes, what) : pin(bytes, what);
-}
-
-// Kernels read and write it in place, so plain memory cannot take its part here; where it is only
-// copied, allocate_for_copies() lets it.
-Buffer CudaDevice::pin(size_t bytes, std::string_view what) {
-  if (const size_t left = host_.available(); bytes > left)
-    fail(Fault::out_of_memory, "{}: {} bytes wanted, {} available", what, bytes, left);
-  void* data = nullptr;
-  const cudaError_t error = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
-  if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // it would be the next call's, too
-    fail(Fault::out_of_memory, "{}: the system does not pin {} bytes, of {} available", what, bytes,
-         host_.available());
-  }
-  check(error, what);
-  return {data, bytes, Memory::pinned, [](void* at, size_t) { cudaFreeHost(at); }};
+  return memory == Memory::device ? allocate_device(bytes, what) : allocate_pinned(bytes, what);
 }
 
 size_t CudaDevice::available(Memory memory) const {

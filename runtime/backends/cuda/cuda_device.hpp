@@ -15,7 +15,7 @@ class CudaDevice final : public Device {
   std::string_view name() const override { return "cuda"; }
   std::string describe() const override { return description_; }
   std::string_view isa() const override { return architecture_; }  // "sm_80"
-  int threads() const override { return 1; }                       // that work on the host's side
+  int threads() const override { return threads_; }  // of the host, which load weights
   Buffer allocate(Memory memory, size_t bytes, std::string_view what) override;
   size_t available(Memory memory) const override;
   bool is_host() const override { return false; }
@@ -25,9 +25,8 @@ class CudaDevice final : public Device {
 
  private:
   void select() const;
-  Buffer pin(size_t bytes, std::string_view what);
 
-  const int index_;
+  const int index_, threads_;
   std::string architecture_, description_;
   std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>();
   HostMemory host_;

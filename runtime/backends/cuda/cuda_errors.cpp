@@ -48,9 +48,13 @@ std::string trouble() {
 }
 
 std::vector<std::string> describe_devices() {
-  int count = 0;
-  check(cudaGetDeviceCount(&count), "the number of devices");
+  int driver = 0, count = 0;
   std::vector<std::string> lines;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) return lines;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) cudaGetLastError();  // it would be the next call's, too
+  if (error == cudaErrorNoDevice) return lines;
+  check(error, "the number of devices");
   for (int device = 0; device < count; device++) {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, device), "a device's properties");

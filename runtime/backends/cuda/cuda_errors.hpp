@@ -16,7 +16,8 @@ void check(cudaError_t error, std::string_view what);
 // version that is needed, no device, or none that is new enough.
 std::string trouble();
 
-// Of each device: name, architecture and memory; or why it does not answer.
+// Of each device: name, architecture and memory; none where there is no driver or it knows of none.
+// Throws io where it does not say.
 std::vector<std::string> describe_devices();
 
 // The architectures that kernels are compiled for begin here: 7.5, T4.

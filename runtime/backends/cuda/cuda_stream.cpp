@@ -4,6 +4,7 @@
 
 #include "runtime/backends/cuda/blas.hpp"
 #include "runtime/backends/cuda/cuda_errors.hpp"
+#include "runtime/backends/cuda/cuda_memory.hpp"
 #include "runtime/base/error.hpp"
 
 namespace hydrant::cuda {
@@ -40,9 +41,8 @@ CudaStream::CudaStream(int device, std::shared_ptr<EventPool> events, std::strin
     : device_(device), lane_(lane), events_(std::move(events)) {
   select_device();
   check(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "a new stream");
-  void* memory = nullptr;
-  check(cudaHostAlloc(&memory, sizeof(KernelFault), cudaHostAllocPortable), "a new stream");
-  fault_ = new (memory) KernelFault;
+  fault_memory_ = allocate_pinned(sizeof(KernelFault), "a new stream");
+  fault_ = new (fault_memory_.data()) KernelFault;
   queue_ = std::make_unique<WorkQueue>(inline_work);
 }
 
@@ -52,7 +52,6 @@ CudaStream::~CudaStream() {
   cudaStreamSynchronize(handle_);
   blas_.reset();
   cudaStreamDestroy(handle_);
-  cudaFreeHost(fault_);
 }
 
 void CudaStream::select_device() const { check(cudaSetDevice(device_), "the chosen device"); }
@@ -135,20 +134,6 @@ void* CudaStream::scratch(size_t bytes) {
     scratch_ = allocate_device(bytes, "scratch of operations");
   }
   return scratch_.data();
-}
-
-Buffer allocate_device(size_t bytes, std::string_view what) {
-  void* data = nullptr;
-  const cudaError_t error = cudaMalloc(&data, bytes);
-  if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // it would be the next call's, too
-    size_t left = 0, total = 0;
-    check(cudaMemGetInfo(&left, &total), "the device's memory");
-    fail(Fault::out_of_memory, "{}: {} bytes wanted on the device, {} of {} available", what, bytes,
-         left, total);
-  }
-  check(error, what);
-  return {data, bytes, Memory::device, [](void* at, size_t) { cudaFree(at); }};
 }
 
 }  // namespace hydrant::cuda

@@ -86,14 +86,12 @@ class CudaStream final : public Stream {
   const std::string lane_;
   const std::shared_ptr<EventPool> events_;
   cudaStream_t handle_ = nullptr;
+  Buffer fault_memory_;
   KernelFault* fault_ = nullptr;
   WorkPart part_;  // that is being issued
   Buffer scratch_;
   std::unique_ptr<Blas> blas_;
   std::unique_ptr<WorkQueue> queue_;  // its thread must end before anything else here
 };
-
-// Bytes of device memory; throws out_of_memory naming `what`.
-Buffer allocate_device(size_t bytes, std::string_view what);
 
 }  // namespace hydrant::cuda

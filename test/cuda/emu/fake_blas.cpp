@@ -1,11 +1,12 @@
-// The calls of cuBLAS that the backend makes, as plain loops on the fake runtime's streams. Built
-// with the sanitizers of the program, so that operands are watched.
-#include <cublas_v2.h>
+// In place of the library that is opened at run time: the calls of cuBLAS that the backend makes,
+// as plain loops on the fake runtime's streams. Built with the sanitizers of the program, so that
+// operands are watched.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <cstdint>
 
+#include "runtime/backends/cuda/blas.hpp"
 #include "test/cuda/emu/fake_runtime.hpp"
 
 struct cublasContext {
@@ -13,6 +14,8 @@ struct cublasContext {
 };
 
 namespace {
+
+using namespace hydrant::cuda;
 
 float load(const void* at, int64_t i, cudaDataType type) {
   if (type == CUDA_R_16F) return __half2float(static_cast<const __half*>(at)[i]);
@@ -41,29 +44,27 @@ struct Product {
   }
 };
 
-}  // namespace
-
-cublasStatus_t cublasCreate(cublasHandle_t* handle) {
+int create(BlasHandle* handle) {
   *handle = new cublasContext;
-  return CUBLAS_STATUS_SUCCESS;
+  return kBlasSuccess;
 }
-cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+int destroy(BlasHandle handle) {
   delete handle;
-  return CUBLAS_STATUS_SUCCESS;
+  return kBlasSuccess;
 }
-cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+int set_stream(BlasHandle handle, cudaStream_t stream) {
   handle->stream = stream;
-  return CUBLAS_STATUS_SUCCESS;
+  return kBlasSuccess;
 }
-cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t a_op, cublasOperation_t b_op,
-                            int m, int n, int k, const void* alpha, const void* a,
-                            cudaDataType a_type, int lda, const void* b, cudaDataType b_type,
-                            int ldb, const void* beta, void* c, cudaDataType c_type, int ldc,
-                            cublasComputeType_t compute, cublasGemmAlgo_t) {
-  if (m < 0 || n < 0 || k < 0 || lda < k || ldb < k || ldc < m) return CUBLAS_STATUS_INVALID_VALUE;
-  if (a_op != CUBLAS_OP_T || b_op != CUBLAS_OP_N || a_type != b_type || c_type != CUDA_R_32F ||
-      compute != CUBLAS_COMPUTE_32F)
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+int multiply(BlasHandle handle, int a_operand, int b_operand, int m, int n, int k,
+             const void* alpha, const void* a, cudaDataType a_type, int lda, const void* b,
+             cudaDataType b_type, int ldb, const void* beta, void* c, cudaDataType c_type, int ldc,
+             int sums, int) {
+  constexpr int kInvalidValue = 7, kNotSupported = 15;
+  if (m < 0 || n < 0 || k < 0 || lda < k || ldb < k || ldc < m) return kInvalidValue;
+  if (a_operand != kBlasTransposed || b_operand != kBlasAsIs || a_type != b_type ||
+      c_type != CUDA_R_32F || sums != kBlasSumsF32)
+    return kNotSupported;
   const Product product{m,
                         n,
                         k,
@@ -77,5 +78,12 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t a_op, cubla
                         *static_cast<const float*>(alpha),
                         *static_cast<const float*>(beta)};
   emu::enqueue(handle->stream, [product] { product.run(); });
-  return CUBLAS_STATUS_SUCCESS;
+  return kBlasSuccess;
+}
+
+}  // namespace
+
+const hydrant::cuda::BlasLibrary& hydrant::cuda::blas_library() {
+  static const BlasLibrary library{create, destroy, set_stream, multiply};
+  return library;
 }

@@ -81,7 +81,8 @@ using namespace emu;
 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = settings().devices;
-  return returned(*count == 0 ? cudaErrorInsufficientDriver : cudaSuccess);
+  const bool answers = *count > 0 && settings().driver / 1000 >= CUDART_VERSION / 1000;
+  return returned(answers ? cudaSuccess : cudaErrorInsufficientDriver);
 }
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = settings().devices == 0 ? 0 : settings().driver;
@@ -92,6 +93,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
+  if (settings().start != 0) return returned(cudaError_t(settings().start));
   return returned(device < settings().devices ? cudaSuccess : cudaErrorInvalidDevice);
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
@@ -118,6 +120,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
       die("cudaDeviceGetAttribute(%d) is not emulated", int(attribute));
   }
   return returned(cudaSuccess);
+}
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+  *attributes = {};
+  return returned(settings().code ? cudaSuccess : cudaErrorNoKernelImageForDevice);
 }
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize)
@@ -158,6 +164,8 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
+  static std::atomic<int> copies = 0;
+  if (++copies == settings().lose_at) broken = cudaErrorUnknown;
   if (broken != cudaSuccess) return returned(broken);
   return returned(runtime().copy(to, from, bytes, kind, stream));
 }

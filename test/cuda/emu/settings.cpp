@@ -27,8 +27,11 @@ Settings read() {
   s.driver = number("EMU_DRIVER", 13000);
   s.capability = number("EMU_SM", 80);
   s.break_at = number("EMU_BREAK_AT", 0);
+  s.lose_at = number("EMU_LOSE_AT", 0);
+  s.start = number("EMU_START", 0);
+  s.code = number("EMU_CODE", 1) != 0;
   s.device_bytes = uint64_t(number("EMU_MEM_MB", 2048)) << 20;
-  s.pinned_bytes = uint64_t(number("EMU_PIN_MB", 1 << 20)) << 20;
+  s.pinned_bytes = uint64_t(number("EMU_PIN_KB", 1 << 30)) << 10;
   return s;
 }
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "runtime/backends/cpu/thread_pool.hpp"
+#include "runtime/device/usable_cores.hpp"
 
-namespace hydrant::cpu {
+namespace hydrant {
 namespace {
 
 int cores_in_mask() {
@@ -61,4 +61,4 @@ int usable_cores() {
   return std::max(1, cores);
 }
 
-}  // namespace hydrant::cpu
+}  // namespace hydrant
