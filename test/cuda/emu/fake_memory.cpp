@@ -2,13 +2,13 @@
 
 #include <signal.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "test/cuda/emu/fake_runtime.hpp"
+#include "test/cuda/emu/fake_streams.hpp"
 #include "test/cuda/emu/sanitizers.hpp"
 #include "test/cuda/emu/settings.hpp"
 
@@ -22,12 +22,42 @@ size_t round_up(size_t bytes, size_t step) { return (bytes + step - 1) / step * 
 // AddressSanitizer fences blocks better than pages do.
 bool guarded() { return settings().deterministic && !__asan_init; }
 
+struct sigaction other_handler;
+
+// Says what was touched if it is ours, and leaves the rest to whoever else looks at faults.
 void on_fault(int, siginfo_t* what, void*) {
-  std::fprintf(stderr, "FAKE CUDA: the host touched %p, which is no host memory\n", what->si_addr);
-  _exit(97);
+  FakeRuntime::get().memory.explain(what->si_addr);
+  sigaction(SIGSEGV, &other_handler, nullptr);
+}
+
+void watch_faults() {
+  struct sigaction now {};
+  sigaction(SIGSEGV, nullptr, &now);
+  if (now.sa_sigaction == on_fault) return;
+  other_handler = now;
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSEGV, &action, nullptr);
 }
 
 }  // namespace
+
+void FakeMemory::explain(const void* at) const {
+  const auto* const address = static_cast<const char*>(at);
+  for (const auto& [data, block] : device_) {
+    if (address < block.base || address >= block.base + block.mapped) continue;
+    const auto offset = static_cast<long long>(address - data);
+    if (open_ > 0 || offset >= static_cast<long long>(block.bytes))
+      std::fprintf(stderr,
+                   "FAKE CUDA: byte %lld of a block of %zu bytes of device memory was touched\n",
+                   offset, block.bytes);
+    else
+      std::fprintf(stderr,
+                   "FAKE CUDA: the host touched device memory: %p, byte %lld of a block of %zu\n",
+                   at, offset, block.bytes);
+  }
+}
 
 bool FakeMemory::inside(const Blocks& blocks, const void* at, size_t bytes) {
   const auto* begin = static_cast<const char*>(at);
@@ -44,10 +74,7 @@ cudaError_t FakeMemory::allocate(void** at, size_t bytes) {
   Block block{bytes, nullptr, 0};
   char* data = nullptr;
   if (guarded()) {
-    struct sigaction action {};
-    action.sa_sigaction = on_fault;
-    action.sa_flags = SA_SIGINFO;
-    sigaction(SIGSEGV, &action, nullptr);
+    watch_faults();
     // The end of the block lies at a page that nobody may touch.
     block.mapped = round_up(bytes, kPage) + kPage;
     void* const base = mmap(nullptr, block.mapped, PROT_READ | PROT_WRITE,

@@ -22,6 +22,8 @@ class FakeMemory {
   // Deterministic runs: the host cannot touch device memory while no operation runs.
   void open();
   void close();
+  // A line on standard error about an address that has faulted, if it is in or behind a block.
+  void explain(const void* at) const;
 
  private:
   struct Block {

@@ -80,6 +80,7 @@ void FakeRuntime::serve(CUstream_st& stream) {
   }
 }
 
+// With the lock; memory is open.
 bool FakeRuntime::step() {
   std::vector<CUstream_st*> able;
   for (CUstream_st* s : streams_)
@@ -91,22 +92,33 @@ bool FakeRuntime::step() {
       able.begin(), able.end(), [](auto* a, auto* b) { return a->priority < b->priority; });
   Operation operation = std::move(stream.operations.front());
   stream.operations.pop_front();
-  memory.open();
   execute(stream, operation);
-  memory.close();
   if (operation.record) operation.record->done = true;
   return true;
 }
 
-void FakeRuntime::wait_until(const std::function<bool()>& holds) {
-  if (settings().deterministic) {
-    while (!holds())
-      if (!step()) die("deadlock: the host waits for what nothing will complete");
-    return;
+// With the lock.
+void FakeRuntime::steps_while(const std::function<bool()>& wanted) {
+  memory.open();
+  while (wanted() && step()) {
   }
+  memory.close();
+  changed_.notify_all();
+}
+
+void FakeRuntime::wait_until(const std::function<bool()>& holds) {
   const Hidden hidden;
   std::unique_lock lock(mutex);
-  changed_.wait(lock, holds);
+  if (!settings().deterministic) return changed_.wait(lock, holds);
+  // Another thread of the host may yet enqueue what is missing. Not one long wait: the whole
+  // process may be made to stand still.
+  constexpr int kMost = 60;
+  for (int seconds = 0; seconds <= kMost; seconds++) {
+    steps_while([&] { return !holds(); });
+    if (holds()) return;
+    if (changed_.wait_for(lock, std::chrono::seconds(1)) == std::cv_status::no_timeout) seconds = 0;
+  }
+  die("deadlock: the host waits for what nothing will complete");
 }
 
 // What is told to ThreadSanitizer must not be told while it is asked to ignore it.
@@ -122,11 +134,10 @@ void FakeRuntime::push(cudaStream_t stream, Operation operation) {
     const std::lock_guard lock(mutex);
     stream->operations.push_back(std::move(operation));
     changed_.notify_all();
+    // Sometimes streams run ahead; mostly they lag behind the host.
+    if (settings().deterministic && random_() % 4 == 0)
+      steps_while([steps = random_() % 8]() mutable { return steps-- > 0; });
   }
-  // Sometimes streams run ahead; mostly they lag behind the host.
-  if (settings().deterministic && random_() % 4 == 0)
-    for (uint32_t steps = uint32_t(random_() % 8); steps > 0 && step(); steps--) {
-    }
 }
 
 cudaStream_t FakeRuntime::make_stream() {

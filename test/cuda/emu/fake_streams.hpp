@@ -64,7 +64,9 @@ class FakeRuntime {
   bool can_start(const CUstream_st& stream) const;
   void execute(CUstream_st& stream, Operation& operation);
   void serve(CUstream_st& stream);
-  bool step();  // deterministic: one operation of some stream; false: none can start
+  // Deterministic runs: one operation of some stream; false: none can start.
+  bool step();
+  void steps_while(const std::function<bool()>& wanted);
   void wait_until(const std::function<bool()>& holds);
 
   std::condition_variable changed_;

@@ -3,9 +3,8 @@
 //   EMU_ORDER    forward, reverse or random: of threads, warps and blocks
 //   EMU_SEED     of everything random
 //   EMU_RACE     1: every CUDA thread is one of ThreadSanitizer's, for finding races in kernels
-//   EMU_SCHED    threads: a stream is a thread. det: no threads, a seeded choice of who goes next,
-//   and
-//                device memory that the host cannot touch
+//   EMU_SCHED    threads: a stream is a thread. det: none has one; whoever waits runs them in an
+//                order that the seed chooses, and the host cannot touch device memory
 //   EMU_JITTER   up to so many microseconds before an operation of a stream
 //   EMU_MEM_MB   of device memory
 //   EMU_PIN_KB   that can be pinned
