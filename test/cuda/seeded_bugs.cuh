@@ -2,6 +2,7 @@
 // must notice, and what it must not complain of. Each writes to out what its case in
 // seeded_bugs_test.cpp expects.
 #pragma once
+#include "runtime/backends/cuda/mma.cuh"
 #include "runtime/backends/cuda/warp.cuh"
 
 namespace hydrant::test {
@@ -67,6 +68,36 @@ __global__ void counted_without_atomics(Memory m) {
     atomicAdd(&count[0], 1);
   __syncthreads();
   if (threadIdx.x == 0) m.out[0] = float(count[0]);
+}
+
+// A 16 x 16 product of f16 on tensor cores; copies are used before they have arrived.
+template <bool wrong>
+__global__ void copy_not_waited_for(Memory m) {
+  SHARED(__half, a, [16][24]);
+  SHARED(__half, b, [16][24]);
+  SHARED(float, raw, [2][256]);
+  const int lane = int(threadIdx.x);
+  for (int i = lane * 4; i < 512; i += 128) cuda::copy16(&raw[i / 256][i % 256], m.in + i);
+  cuda::end_copies();
+  if (!wrong) cuda::wait_for_copies<0>();
+  __syncwarp();
+  for (int i = lane; i < 256; i += 32) {
+    a[i / 16][i % 16] = __float2half_rn(raw[0][i]);
+    b[i / 16][i % 16] = __float2half_rn(raw[1][i]);
+  }
+  if (wrong) cuda::wait_for_copies<0>();
+  __syncwarp();
+  cuda::MatrixB rows[2], columns[2];  // A is loaded as two B's: words 0-1 and 2-3
+  cuda::load_squares<false>(rows, &a[lane % 16][lane / 16 * 8]);
+  cuda::load_squares<true>(columns, &b[lane % 16][lane / 16 * 8]);
+  const cuda::MatrixA left{
+      {rows[0].words[0], rows[0].words[1], rows[1].words[0], rows[1].words[1]}};
+  for (int half = 0; half < 2; half++) {
+    cuda::MatrixC sum{};
+    cuda::multiply_add<__half>(sum, left, columns[half]);
+    for (int i = 0; i < 4; i++)
+      m.out[(lane / 4 + i / 2 * 8) * 16 + half * 8 + lane % 4 * 2 + i % 2] = sum.at[i];
+  }
 }
 
 // Lanes are taken to run in step.

@@ -41,6 +41,11 @@ float product(const float* in, int i) {
   for (int k = 0; k < 64; k++) sum += in[i / 64 * 64 + k] * in[k * 64 + i % 64];
   return sum;
 }
+float small_product(const float* in, int i) {
+  float sum = 0;
+  for (int k = 0; k < 16; k++) sum += in[i / 16 * 16 + k] * in[256 + k * 16 + i % 16];
+  return sum;
+}
 float one(const float*, int) { return 1; }
 auto constant(float value) {
   return [value](const float*, int) { return value; };
@@ -76,6 +81,13 @@ const std::vector<Case>& cases() {
        256,
        constant(256),
        1},
+      {"copy not waited for",
+       Notices::order,
+       {copy_not_waited_for<false>, copy_not_waited_for<true>},
+       1,
+       32,
+       small_product,
+       256},
       {"lock step",
        Notices::order,
        {lock_step<false>, lock_step<true>},

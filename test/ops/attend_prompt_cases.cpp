@@ -1,6 +1,8 @@
 #include "test/ops/attend_prompt_cases.hpp"
 
 #include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
 
 namespace hydrant::test {
 
@@ -104,6 +106,57 @@ std::vector<double> PromptRun::query(int32_t position, int32_t head) const {
   const auto d = home.shape().head_dim;
   const auto at = q.begin() + (position * home.shape().heads + head) * d;
   return {at, at + d};
+}
+
+void check_out(const PromptRun& prompt, const PromptRun::Result& r, int32_t every) {
+  const HeadShape shape = prompt.home.shape();
+  for (int32_t n = 0; n < prompt.length; n += n + every < prompt.length ? every : 1)
+    for (int32_t head = n % shape.heads; head < shape.heads; head += 2) {
+      const int32_t kv_head = head / (shape.heads / shape.kv_heads);
+      std::vector<std::vector<double>> keys, values;
+      for (int32_t slot = 0; slot <= n; slot++) {
+        keys.push_back(prompt.home.key(0, kv_head, slot));
+        values.push_back(prompt.home.value(0, kv_head, slot));
+      }
+      const Answer a = attend_one(prompt.query(n, head), keys, values, double(prompt.scale),
+                                  prompt.home.layout().dtype);
+      const auto row = size_t(n * shape.heads + head), d = size_t(shape.head_dim);
+      INFO("position " << n << " head " << head);
+      REQUIRE(std::fabs(double(r.lse[row]) - a.lse) <= a.lse_bound);
+      for (size_t i = 0; i < d; i++)
+        REQUIRE(std::fabs(double(r.out[row * d + i]) - a.out[i]) <= a.out_bound[i]);
+    }
+}
+
+void check_columns(const PromptRun& prompt, const Columns& columns) {
+  const HeadShape shape = prompt.home.shape();
+  const int32_t n = prompt.length, group = shape.heads / shape.kv_heads;
+  REQUIRE(columns.sum.size() == size_t(n * shape.kv_heads));
+  for (int32_t h = 0; h < shape.kv_heads; h++) {
+    std::vector<double> sum(size_t(n), 0), last(size_t(n), 0), bound(size_t(n), 0);
+    std::vector<std::vector<double>> keys, values;
+    for (int32_t position = 0; position < n; position++) {
+      keys.push_back(prompt.home.key(0, h, position));
+      values.push_back(prompt.home.value(0, h, position));
+      for (int32_t g = 0; g < group; g++) {
+        const Answer a = attend_one(prompt.query(position, h * group + g), keys, values,
+                                    double(prompt.scale), prompt.home.layout().dtype);
+        for (size_t key = 0; key < keys.size(); key++) {
+          const double p = std::exp(a.logits[key] - a.lse);
+          sum[key] += p;
+          bound[key] += p * (std::expm1(a.logit_bound + a.lse_bound) + 3e-7 +
+                             n * group * std::ldexp(1.0, -24));
+          if (position == n - 1) last[key] += p;
+        }
+      }
+    }
+    for (size_t key = 0; key < size_t(n); key++) {
+      INFO("kv head " << h << " key " << key);
+      const size_t i = size_t(h * n) + key;
+      REQUIRE(std::fabs(double(columns.sum[i]) - sum[key]) <= bound[key]);
+      REQUIRE(std::fabs(double(columns.last[i]) - last[key]) <= bound[key]);
+    }
+  }
 }
 
 }  // namespace hydrant::test

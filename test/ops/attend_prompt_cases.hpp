@@ -27,4 +27,11 @@ struct PromptRun {
   std::vector<double> query(int32_t position, int32_t head) const;
 };
 
+// Some query heads of some positions against double precision; `every` keeps the oracle quick.
+void check_out(const PromptRun& prompt, const PromptRun::Result& r, int32_t every);
+// Column sums in double precision from the definition, and their error bounds: each probability is
+// off by a factor of at most e^(logit error + lse error) and exp's own 3e-7; adding n of them in
+// f32 rounds n times by at most 2^-24 of the sum.
+void check_columns(const PromptRun& prompt, const Columns& columns);
+
 }  // namespace hydrant::test

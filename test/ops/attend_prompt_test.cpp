@@ -8,31 +8,6 @@ using namespace hydrant;
 using namespace hydrant::cpu;
 using namespace hydrant::test;
 
-namespace {
-
-// Some query heads of some positions against double precision; `every` keeps the oracle quick.
-void check_out(const PromptRun& prompt, const PromptRun::Result& r, int32_t every) {
-  const HeadShape shape = prompt.home.shape();
-  for (int32_t n = 0; n < prompt.length; n += n + every < prompt.length ? every : 1)
-    for (int32_t head = n % shape.heads; head < shape.heads; head += 2) {
-      const int32_t kv_head = head / (shape.heads / shape.kv_heads);
-      std::vector<std::vector<double>> keys, values;
-      for (int32_t slot = 0; slot <= n; slot++) {
-        keys.push_back(prompt.home.key(0, kv_head, slot));
-        values.push_back(prompt.home.value(0, kv_head, slot));
-      }
-      const Answer a = attend_one(prompt.query(n, head), keys, values, double(prompt.scale),
-                                  prompt.home.layout().dtype);
-      const auto row = size_t(n * shape.heads + head), d = size_t(shape.head_dim);
-      INFO("position " << n << " head " << head);
-      REQUIRE(std::fabs(double(r.lse[row]) - a.lse) <= a.lse_bound);
-      for (size_t i = 0; i < d; i++)
-        REQUIRE(std::fabs(double(r.out[row * d + i]) - a.out[i]) <= a.out_bound[i]);
-    }
-}
-
-}  // namespace
-
 TEST_CASE("prompt attention equals double precision for every shape, type and path", "[devices]") {
   for (const int32_t d : {8, 24, 64, 80, 128})
     for (const int32_t group : {1, 2, 3, 4, 8})

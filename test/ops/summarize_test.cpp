@@ -7,44 +7,6 @@ using namespace hydrant;
 using namespace hydrant::cpu;
 using namespace hydrant::test;
 
-namespace {
-
-// Column sums in double precision from the definition, and their error bounds: each probability is
-// off by a factor of at most e^(logit error + lse error) and exp's own 3e-7; adding n of them in
-// f32 rounds n times by at most 2^-24 of the sum.
-void check_columns(const PromptRun& prompt, const Columns& columns) {
-  const HeadShape shape = prompt.home.shape();
-  const int32_t n = prompt.length, group = shape.heads / shape.kv_heads;
-  REQUIRE(columns.sum.size() == size_t(n * shape.kv_heads));
-  for (int32_t h = 0; h < shape.kv_heads; h++) {
-    std::vector<double> sum(size_t(n), 0), last(size_t(n), 0), bound(size_t(n), 0);
-    std::vector<std::vector<double>> keys, values;
-    for (int32_t position = 0; position < n; position++) {
-      keys.push_back(prompt.home.key(0, h, position));
-      values.push_back(prompt.home.value(0, h, position));
-      for (int32_t g = 0; g < group; g++) {
-        const Answer a = attend_one(prompt.query(position, h * group + g), keys, values,
-                                    double(prompt.scale), prompt.home.layout().dtype);
-        for (size_t key = 0; key < keys.size(); key++) {
-          const double p = std::exp(a.logits[key] - a.lse);
-          sum[key] += p;
-          bound[key] += p * (std::expm1(a.logit_bound + a.lse_bound) + 3e-7 +
-                             n * group * std::ldexp(1.0, -24));
-          if (position == n - 1) last[key] += p;
-        }
-      }
-    }
-    for (size_t key = 0; key < size_t(n); key++) {
-      INFO("kv head " << h << " key " << key);
-      const size_t i = size_t(h * n) + key;
-      REQUIRE(std::fabs(double(columns.sum[i]) - sum[key]) <= bound[key]);
-      REQUIRE(std::fabs(double(columns.last[i]) - last[key]) <= bound[key]);
-    }
-  }
-}
-
-}  // namespace
-
 TEST_CASE("column sums equal double precision for every shape, type and path", "[devices]") {
   for (const int32_t d : {8, 24, 64, 80, 128})
     for (const int32_t group : {1, 2, 3, 4, 8})

@@ -88,10 +88,14 @@ void CudaOps::split_prompt(Stream& stream, const SplitPromptArgs& args) {
   issue(stream, args, "split_prompt", cuda::split_prompt);
 }
 void CudaOps::attend_prompt(Stream& stream, const AttendPromptArgs& args) {
-  issue(stream, args, "attend_prompt", cuda::attend_prompt);
+  issue(stream, args, [](const AttendPromptArgs& a, CudaStream& s) {
+    check(cuda::attend_prompt(s.handle(), a, capability(s.device())), "attend_prompt");
+  });
 }
 void CudaOps::summarize_prompt(Stream& stream, const SummarizePromptArgs& args) {
-  issue(stream, args, "summarize_prompt", cuda::summarize_prompt);
+  issue(stream, args, [](const SummarizePromptArgs& a, CudaStream& s) {
+    check(cuda::summarize_prompt(s.handle(), a, capability(s.device())), "summarize_prompt");
+  });
 }
 void CudaOps::store_prompt(Stream& stream, const StorePromptArgs& args) {
   issue(stream, args, "store_prompt", cuda::store_prompt);

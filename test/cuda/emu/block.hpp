@@ -38,6 +38,16 @@ Exchange warp_exchange(unsigned mask, WarpOp op, const void* value, size_t bytes
 void sync_block(Place place);
 void fence();
 
+// Copies of 16 bytes that this thread has asked for, in groups; they are made when it waits.
+struct Copy {
+  void* to;
+  const void* from;
+};
+void copy_later(void* to, const void* from, Place place);
+void end_copies();
+// The next one of all groups but the latest `groups`; false: there is none.
+bool take_copy(Copy& copy, size_t groups);
+
 void* dynamic_shared();
 // The block's variable that `key` stands for: new for each block, full of NaN.
 void* named_shared(const void* key, size_t bytes);

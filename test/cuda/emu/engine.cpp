@@ -262,6 +262,8 @@ void Engine::thread_ends() {
   const unsigned thread = self_->thread.linear;
   Warp& warp = warps_[thread / 32];
   self_->state = State::done;
+  for (const auto& group : self_->copies)
+    if (!group.empty()) fail({name_, 0}, "a thread ends without waiting for its copies");
   live_--;
   warp.live &= ~(1u << (thread % 32));
   release_tag(&done_tag_);
@@ -287,7 +289,7 @@ void Engine::start_threads() {
   for (unsigned i = 0; i < count; i++) {
     const uint3 index{i % grid_.block.x, i / grid_.block.x % grid_.block.y,
                       i / grid_.block.x / grid_.block.y};
-    threads_[i] = {{index, i}, State::fresh, nullptr};
+    threads_[i] = {{index, i}, State::fresh, nullptr, {}};
     woken_.push_back(int(i));
   }
   for (size_t w = 0; w < warps_.size(); w++) {

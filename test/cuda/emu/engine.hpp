@@ -19,6 +19,7 @@ struct BlockThread {
   Thread thread;
   State state = State::fresh;
   Fiber* fiber = nullptr;
+  std::vector<std::vector<Copy>> copies{};  // the last group is open
 };
 
 // Lanes of one mask that meet. Two generations, for a lane may come again before others have read.
@@ -47,6 +48,9 @@ class Engine {
            const std::function<void()>& body);
   void sync_block(Place place);
   Exchange exchange(unsigned mask, WarpOp op, const void* value, size_t bytes, Place place);
+  void copy_later(const Copy& copy, Place place);
+  void end_copies();
+  bool take_copy(Copy& copy, size_t groups);
   void* dynamic_shared() const { return shared_; }
   void* named_shared(const void* key, size_t bytes);
   const char* kernel() const { return name_; }

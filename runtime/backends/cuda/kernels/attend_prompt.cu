@@ -1,11 +1,15 @@
 #include "runtime/backends/cuda/kernels/attend_prompt.hpp"
 
+#include <algorithm>
+
 #include "runtime/backends/cuda/kernels/prompt_tile.cuh"
 #include "runtime/backends/cuda/kernels/softmax.cuh"
 #include "runtime/backends/cuda/warp.cuh"
 
 namespace hydrant::cuda {
 namespace {
+
+constexpr int kMmaOfF16 = 75, kMmaOfBf16 = 80;  // compute capabilities
 
 // Over the sixteen lanes of a tile's row.
 template <class Join>
@@ -67,17 +71,23 @@ __global__ void __launch_bounds__(kTileThreads, 2)
 
 }  // namespace
 
-cudaError_t attend_prompt(cudaStream_t stream, const AttendPromptArgs& a) {
+bool on_tensor_cores(DType dtype, int32_t head_dim, int capability) {
+  const bool elements = dtype == DType::f16 ? capability >= kMmaOfF16
+                                            : dtype == DType::bf16 && capability >= kMmaOfBf16;
+  const auto sizes = {64, 80, 96, 128, 256};
+  return elements && std::find(sizes.begin(), sizes.end(), head_dim) != sizes.end();
+}
+
+cudaError_t attend_prompt(cudaStream_t stream, const AttendPromptArgs& a, int capability) {
+  if (on_tensor_cores(a.dtype, a.shape.head_dim, capability)) return attend_prompt_mma(stream, a);
   return with_kv_type(a.dtype, [&]<class T>(T) {
     return with_width(a.shape.head_dim, [&]<int kDim>(std::integral_constant<int, kDim>) {
       for (const PromptSegment& s : a.segments) {
-        const Chunk chunk{a.q.as<float>(), s.kv,   a.shape, s.segment.token, s.segment.first,
-                          s.segment.count, a.scale};
         const int32_t rows = s.segment.count * (a.shape.heads / a.shape.kv_heads);
         const dim3 grid(unsigned((rows + kTile - 1) / kTile), unsigned(a.shape.kv_heads));
         const cudaError_t error =
-            launch(attend_prompt_kernel<T, kDim>, {grid, dim3(kTileThreads), 0, stream}, chunk,
-                   a.out.as<float>(), a.lse.as<float>());
+            launch(attend_prompt_kernel<T, kDim>, {grid, dim3(kTileThreads), 0, stream},
+                   chunk_of(a, s), a.out.as<float>(), a.lse.as<float>());
         if (error != cudaSuccess) return error;
       }
       return cudaSuccess;

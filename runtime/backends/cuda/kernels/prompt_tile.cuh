@@ -1,29 +1,12 @@
 // Sixteen queries by sixteen keys, a thread for each pair: what attention over a prompt and the
-// column sums share. The query heads of a KV head stand one behind another, position by position.
+// column sums share, for elements of f32 and for head sizes that prompt_mma.cuh has no kernels for.
 #pragma once
-#include "runtime/backends/cuda/kernels/kv.cuh"
+#include "runtime/backends/cuda/kernels/prompt_chunk.cuh"
 
 namespace hydrant::cuda {
 
 inline constexpr int kTile = 16, kTileThreads = kTile * kTile;
 static_assert(kTile == kRunSlots);
-
-// A chunk of one prompt as the kernels see it.
-struct Chunk {
-  const float* q;  // [token of the step, head, dim]
-  KvRuns kv;
-  HeadShape shape;
-  int32_t token, first, count;
-  float scale;
-
-  __device__ int32_t group() const { return shape.heads / shape.kv_heads; }
-  __device__ int32_t rows() const { return count * group(); }  // of one KV head
-  __device__ int32_t position(int32_t row) const { return first + row / group(); }
-  // [token, head] of a row.
-  __device__ int64_t query(int32_t row, int32_t kv_head) const {
-    return (int64_t{token} + row / group()) * shape.heads + kv_head * group() + row % group();
-  }
-};
 
 // Vectors of kDim or fewer components, padded so that a column's elements lie in different banks.
 template <int kDim>

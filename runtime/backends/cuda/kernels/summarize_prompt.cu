@@ -1,15 +1,9 @@
 // What each key of a prompt received from its queries.
-#include "runtime/backends/cuda/kernels/attend_prompt.hpp"
+#include "runtime/backends/cuda/kernels/columns.cuh"
 #include "runtime/backends/cuda/kernels/prompt_tile.cuh"
 
 namespace hydrant::cuda {
 namespace {
-
-struct Columns {
-  const float* lse;   // [token of the step, head]
-  float *sum, *last;  // [kv_head, stride]
-  int32_t stride, length;
-};
 
 // A block for the keys of a run of one KV head, over all queries of the chunk that see one of them.
 // A key's sum is one chain, in ascending order of queries and their heads.
@@ -53,21 +47,16 @@ __global__ void __launch_bounds__(kTileThreads) summarize_kernel(Chunk c, Column
 
 }  // namespace
 
-cudaError_t summarize_prompt(cudaStream_t stream, const SummarizePromptArgs& a) {
+cudaError_t summarize_prompt(cudaStream_t stream, const SummarizePromptArgs& a, int capability) {
+  if (on_tensor_cores(a.dtype, a.shape.head_dim, capability))
+    return summarize_prompt_mma(stream, a);
   return with_kv_type(a.dtype, [&]<class T>(T) {
     return with_width(a.shape.head_dim, [&]<int kDim>(std::integral_constant<int, kDim>) {
-      for (const PromptSegment& s : a.segments) {
-        if (!s.sum) continue;
-        const Chunk chunk{a.q.as<float>(), s.kv,   a.shape, s.segment.token, s.segment.first,
-                          s.segment.count, a.scale};
-        const int32_t keys = s.segment.first + s.segment.count;
+      return each_scored(a, [&](const Chunk& chunk, const Columns& columns, int32_t keys) {
         const dim3 grid(unsigned((keys + kTile - 1) / kTile), unsigned(a.shape.kv_heads));
-        const cudaError_t error =
-            launch(summarize_kernel<T, kDim>, {grid, dim3(kTileThreads), 0, stream}, chunk,
-                   Columns{a.lse.as<float>(), s.sum, s.last, s.stats_stride, s.length});
-        if (error != cudaSuccess) return error;
-      }
-      return cudaSuccess;
+        return launch(summarize_kernel<T, kDim>, {grid, dim3(kTileThreads), 0, stream}, chunk,
+                      columns);
+      });
     });
   });
 }
