@@ -29,9 +29,10 @@ double read_seconds(const DiskRates& disk, double requests, double bytes, double
 }  // namespace
 
 const char* LaneSeconds::bound() const {
-  const std::array<std::pair<const char*, double>, 8> lanes{{{"compute", compute()},
+  const std::array<std::pair<const char*, double>, 9> lanes{{{"compute", compute()},
                                                              {"link", link},
                                                              {"link down", link_down},
+                                                             {"link both ways", link_both},
                                                              {"disk", disk},
                                                              {"cache disk", cache_disk},
                                                              {"both disks", disk + cache_disk},
@@ -43,19 +44,19 @@ const char* LaneSeconds::bound() const {
 }
 
 LaneSeconds& LaneSeconds::operator+=(const LaneSeconds& o) {
-  for (const auto member :
-       {&LaneSeconds::products, &LaneSeconds::attention, &LaneSeconds::scoring,
-        &LaneSeconds::operations, &LaneSeconds::link, &LaneSeconds::link_down, &LaneSeconds::disk,
-        &LaneSeconds::cache_disk, &LaneSeconds::look_up, &LaneSeconds::cores, &LaneSeconds::bus,
-        &LaneSeconds::waiting, &LaneSeconds::seconds})
+  for (const auto member : {&LaneSeconds::products, &LaneSeconds::attention, &LaneSeconds::scoring,
+                            &LaneSeconds::operations, &LaneSeconds::link, &LaneSeconds::link_down,
+                            &LaneSeconds::link_both, &LaneSeconds::disk, &LaneSeconds::cache_disk,
+                            &LaneSeconds::look_up, &LaneSeconds::cores, &LaneSeconds::bus,
+                            &LaneSeconds::waiting, &LaneSeconds::seconds})
     this->*member += o.*member;
   return *this;
 }
 
 LaneSeconds LaneSeconds::times(double f) const {
-  return {products * f,  attention * f, scoring * f,    operations * f, link * f,
-          link_down * f, disk * f,      cache_disk * f, look_up * f,    cores * f,
-          bus * f,       waiting * f,   seconds * f};
+  return {products * f,  attention * f, scoring * f, operations * f, link * f,
+          link_down * f, link_both * f, disk * f,    cache_disk * f, look_up * f,
+          cores * f,     bus * f,       waiting * f, seconds * f};
 }
 
 CostModel::CostModel(const MachineRates& rates, const CostSetup& setup)
@@ -68,7 +69,7 @@ CostModel::CostModel(const MachineRates& rates, const CostSetup& setup)
     stage.reads = int64_t(layout.disk.size());
     moving_stages_ += stage.moves;
     const auto moved = double(layout.host_bytes + layout.disk_bytes);
-    stage.link = link_seconds(moved);
+    stage.link = up_seconds(moved, moved);
     const int lanes = o.overlap ? o.disk_lanes : 1;
     for (const DiskRead& read : layout.disk) {
       double pack = 0;
@@ -100,9 +101,25 @@ int64_t CostModel::block_elements(const ModelSpec& spec) {
   return 2 * int64_t{spec.hidden} + spec.qkv_width() + (b.gated ? 3 : 1) * int64_t{b.ffn};
 }
 
-double CostModel::link_seconds(double bytes) const {
-  const double copy = bytes / rates_.copy.at(1), link = setup_.weight_options.link;
-  return link > 0 ? std::max(copy, bytes / link) : copy;
+double CostModel::up_seconds(double bytes, double piece) const {
+  const double rate = rates_.bus.measured() ? rates_.bus.up.at(piece) : rates_.copy.at(1),
+               link = setup_.weight_options.link;
+  return bytes / (link > 0 ? std::min(rate, link) : rate);
+}
+
+double CostModel::down_seconds(double bytes, double piece) const {
+  const double rate = rates_.bus.measured() ? rates_.bus.down.at(piece) : rates_.copy.at(1),
+               link = setup_.weight_options.link;
+  return bytes / (link > 0 ? std::min(rate, link) : rate);
+}
+
+// Each way goes on at what is left to it while the other is busy, and the longer one then alone.
+double CostModel::both_seconds(const LaneSeconds& l, double piece) const {
+  const BusRates& bus = rates_.bus;
+  if (!bus.measured() || l.link == 0 || l.link_down == 0) return 0;
+  const double up = l.link * std::max(1.0, bus.up.at(piece) / bus.up_shared.at(piece)),
+               down = l.link_down * std::max(1.0, bus.down.at(piece) / bus.down_shared.at(piece));
+  return up < down ? up + l.link_down * (1 - up / down) : down + l.link * (1 - down / up);
 }
 
 const CostModel::Pass& CostModel::pass(int64_t rows) const {
@@ -301,8 +318,11 @@ CostModel::StepCost CostModel::step(const Load& load, const Workload& work) cons
   const CacheMoves cache = moves(load, work);
   const double copy = rates_.copy.at(1);
   const double hidden = hidden_bytes(load);
-  l.link = weight_link_ + link_seconds(double(cache.to_device) + hidden);
-  l.link_down = link_seconds(double(cache.to_host) + hidden);
+  // Rows of the cache come and go head by head.
+  const double piece = setup_.caches ? double(setup_.caches->head_bytes(0)) : hidden;
+  l.link = weight_link_ + up_seconds(double(cache.to_device) + hidden, piece);
+  l.link_down = down_seconds(double(cache.to_host) + hidden, piece);
+  l.link_both = both_seconds(l, piece);
   l.disk = weight_disk_;
   l.cache_disk = cache_disk(load, work);
   l.look_up = look_up(load);
@@ -318,7 +338,8 @@ CostModel::StepCost CostModel::step(const Load& load, const Workload& work) cons
                             : l.compute() + l.look_up + weight_link_ + weight_disk_;
   l.waiting = std::max(0.0, staged - l.compute());
   l.seconds = setup_.weight_options.overlap
-                  ? std::max({staged, l.link, l.link_down, l.disk + l.cache_disk, l.cores, l.bus})
+                  ? std::max({staged, l.link, l.link_down, l.link_both, l.disk + l.cache_disk,
+                              l.cores, l.bus})
                   : staged + l.link - weight_link_ + l.link_down + l.cache_disk;
   return {l, l.compute() > 0 ? prompts / l.compute() : 0};
 }

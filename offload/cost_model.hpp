@@ -47,6 +47,9 @@ struct Workload {
 //   link        bytes to the device / the link's pace, or what a copy reaches where that is less:
 //               weights, cached rows that pass through, hidden states that wait on the host
 //   link_down   what cached rows bring back, and hidden states
+//   link_both   where there is a bus: both, at the rates that the ways have together as long as
+//   both
+//               are busy, and then the rest of one of them alone
 //   disk        weights from the files: requests * request + bytes * byte, with as many under way
 //               as lanes read and do not pack
 //   cache_disk  cached rows from and to disk, in the same way: a read for each row, a write for
@@ -61,7 +64,7 @@ struct Workload {
 // compute stands still for); without overlap the sum of the lanes.
 struct LaneSeconds {
   double products = 0, attention = 0, scoring = 0, operations = 0;
-  double link = 0, link_down = 0, disk = 0, cache_disk = 0, look_up = 0;
+  double link = 0, link_down = 0, link_both = 0, disk = 0, cache_disk = 0, look_up = 0;
   double cores = 0, bus = 0;
   double waiting = 0, seconds = 0;
 
@@ -125,7 +128,10 @@ class CostModel {
   // How many of [first, first + count) lie in [begin, end).
   static int64_t overlap(int64_t first, int64_t count, int64_t begin, int64_t end);
   const Pass& pass(int64_t rows) const;
-  double link_seconds(double bytes) const;
+  // Of bytes in copies of `piece`: to the device, and to the host.
+  double up_seconds(double bytes, double piece) const;
+  double down_seconds(double bytes, double piece) const;
+  double both_seconds(const LaneSeconds& lanes, double piece) const;
   void add_decode(Compute& sum, const Load& load, const Workload& work) const;
   double add_prompts(Compute& sum, const Load& load, const Workload& work) const;
   CacheMoves moves(const Load& load, const Workload& work) const;

@@ -48,6 +48,14 @@ struct DiskRates {
   }
 };
 
+// The bus between host memory and a device's own, for pinned memory: bytes a second by the bytes of
+// a copy, each way alone and while the other way is busy as well. Empty where there is no bus.
+struct BusRates {
+  Curve up, down, up_shared, down_shared;
+
+  bool measured() const { return !up.points.empty(); }
+};
+
 // An operation on elements.
 struct OperationRate {
   double call = 0, element = 0;  // seconds
@@ -64,8 +72,9 @@ struct MachineRates {
   std::string device, isa, processor;  // "cpu", "avx512-bf16", "AMD EPYC"
   int threads = 0, cores = 0;          // those of the measured products; those there are
 
-  double memory = 0;                // bytes a second that all threads together read
-  Curve copy;                       // by copies under way: bytes a second, host to device
+  double memory = 0;  // bytes a second that all threads together read
+  Curve copy;         // by copies under way: bytes a second, host to device
+  BusRates bus;
   DiskRates disk_read, disk_write;  // of a file that a run writes
   // Of the model's files: what has been on a disk for long may come slower than what was just
   // written. As disk_read where it was not measured.

@@ -29,6 +29,8 @@ void measure_attention(Device& device, MachineRates& rates, const Measuring& mea
 void measure_logits(Device& device, MachineRates& rates, const Measuring& measuring);
 void measure_steps(Device& device, MachineRates& rates, const Measuring& measuring);  // the last
 void measure_copies(Device& device, MachineRates& rates, const Measuring& measuring);
+// Nothing where device memory is host memory.
+void measure_bus(Device& device, MachineRates& rates, const Measuring& measuring);
 
 struct DiskMeasure {
   std::string folder;

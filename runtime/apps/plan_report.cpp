@@ -72,6 +72,7 @@ std::string lanes_text(const PlanOption& o) {
   add("compute", s.compute());
   add("link to the device", s.link);
   add("link to the host", s.link_down);
+  add("link, both ways at once", s.link_both);
   add("weights from the files", s.disk);
   add("cache from and to disk", s.cache_disk);
   add("rows looked up in the files", s.look_up);
@@ -97,6 +98,7 @@ std::string terms_text(const PlanOption& o) {
   add("waits for the ring", &LaneSeconds::waiting);
   add("link to the device", &LaneSeconds::link);
   add("link to the host", &LaneSeconds::link_down);
+  add("link, both ways at once", &LaneSeconds::link_both);
   add("weights from the files", &LaneSeconds::disk);
   add("cache from and to disk", &LaneSeconds::cache_disk);
   add("rows looked up in the files", &LaneSeconds::look_up);

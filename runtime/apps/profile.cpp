@@ -19,7 +19,7 @@
 namespace hydrant {
 namespace {
 
-// Steps that measure_*() announce.
+// Steps that measure_*() announce; the bus is one more.
 constexpr int kSteps = 20;
 
 std::string date_now() {
@@ -39,10 +39,11 @@ std::string system_name() {
 MachineRates measure(Device& device, const RunConfig& config, const File* stored,
                      DiskMeasure& disk) {
   Progress bar("measuring", config.quiet);
+  const int steps = kSteps + (device.is_host() ? 0 : 1);
   int step = 0;
   const Measuring measuring = [&](const std::string& what) {
     if (interrupted()) throw Interrupted{};
-    bar.show(double(step++) / kSteps, what);
+    bar.show(double(step++) / steps, what);
   };
   MachineRates rates;
   rates.device = device.name();
@@ -53,6 +54,7 @@ MachineRates measure(Device& device, const RunConfig& config, const File* stored
   measuring("memory");
   rates.memory = memory_bandwidth(device);
   measure_copies(device, rates, measuring);
+  measure_bus(device, rates, measuring);
   measure_products(device, rates, measuring);
   measure_attention(device, rates, measuring);
   measure_logits(device, rates, measuring);

@@ -31,6 +31,16 @@ OrderedJson disk_json(const DiskRates& rates) {
   return list;
 }
 
+OrderedJson bus_json(const BusRates& bus) {
+  const auto way = [](const Curve& curve) {
+    return curve_json(curve, "copy_bytes", "bytes_per_second");
+  };
+  return {{"to_device", way(bus.up)},
+          {"to_host", way(bus.down)},
+          {"to_device_while_both", way(bus.up_shared)},
+          {"to_host_while_both", way(bus.down_shared)}};
+}
+
 OrderedJson operation_json(const OperationRate& rate) {
   return {{"seconds_per_call", rate.call}, {"seconds_per_element", rate.element}};
 }
@@ -129,6 +139,7 @@ std::string profile_text(const MachineRates& r, const ProfileOrigin& origin) {
                   {"fork_join_seconds", r.fork_join},
                   {"blocks", curve_json(r.block, "activation_elements", "seconds_beside_products")},
                   {"logits", operation_json(r.logits)}};
+  if (r.bus.measured()) doc["bus"] = bus_json(r.bus);
   if (!origin.disk.file.empty())
     doc["disk"]["model"] = {{"file", origin.disk.file}, {"read", disk_json(r.file_read)}};
   for (const PackRate& p : r.packing)
@@ -172,6 +183,14 @@ MachineRates read_profile(const std::string& path) {
     return list.curve("under_way", "bytes_per_second", 1, Curve::Beyond::level);
   };
   r.copy = rates(top.at("copy_to_device"));
+  if (top.has("bus")) {
+    const Reader bus = top.at("bus");
+    const auto way = [&](const char* key) {
+      return bus.at(key).curve("copy_bytes", "bytes_per_second", 1, Curve::Beyond::level);
+    };
+    r.bus = {way("to_device"), way("to_host"), way("to_device_while_both"),
+             way("to_host_while_both")};
+  }
   const auto requests = [](const Reader& list) {
     const auto level = Curve::Beyond::level;
     return DiskRates{list.curve("under_way", "seconds_per_request", 0, level),

@@ -95,6 +95,13 @@ TEST_CASE("a profile is read as it was written") {
   CHECK(read.product(DType::bf16, Activations::bf16).weight.at(128) ==
         r.product(DType::bf16, Activations::bf16).weight.at(128));
   CHECK(read.copy.at(4) == r.copy.at(4));
+  CHECK_FALSE(read.bus.measured());
+  MachineRates card = r;
+  const Curve way{{{65536, 5e9}, {1 << 24, 2e10}}, Curve::Beyond::level};
+  card.bus = {way, way, way, {{{65536, 3e9}}, Curve::Beyond::level}};
+  const BusRates bus = read_profile(folder.write("c.json", profile_text(card, {}))).bus;
+  CHECK(bus.up.at(1e6) == way.at(1e6));
+  CHECK(bus.down_shared.at(1e6) == 3e9);
   CHECK(read.disk_read.seconds(3, 1e6, 2) == r.disk_read.seconds(3, 1e6, 2));
   CHECK(read.file_read.seconds(3, 1e6, 2) == r.file_read.seconds(3, 1e6, 2));
   CHECK(read.disk_write.seconds(3, 1e6, 1) == r.disk_write.seconds(3, 1e6, 1));

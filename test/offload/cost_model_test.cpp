@@ -259,6 +259,40 @@ TEST_CASE("hidden states that wait on the host pass over the link, both ways, be
   CHECK(c.step({{}, {0, 1, 35}}).link_down == Approx(35 * 32 * 4 * 3 / 1e8));
 }
 
+TEST_CASE("a bus has rates of its own each way, and others while both are busy") {
+  Case c({}, 3);
+  c.setup.rows_per_group = 1;
+  c.setup.groups = 4;
+  c.setup.host_is_device = false;
+  c.setup.hidden = {.shares = {25, 75, 0}, .slots = 2};
+  const CostModel::Load four{{{0, 4, 9}}, {}};
+  const double bytes = 3 * 32 * 4 * 3;  // three rows of 32 floats, between four stages
+  CHECK(c.step(four).link_both == 0);   // no bus was measured
+  // Alone 4e6 up and 2e6 down; together 3e6 and 1e6: up is done after bytes / 3e6, when a third of
+  // what goes down has gone, and the rest goes alone.
+  c.rates.bus = {flat(4e6), flat(2e6), flat(3e6), flat(1e6)};
+  LaneSeconds s = c.step(four);
+  CHECK(s.link == Approx(bytes / 4e6));
+  CHECK(s.link_down == Approx(bytes / 2e6));
+  CHECK(s.link_both == Approx(bytes / 3e6 + bytes * 2 / 3 / 2e6));
+  CHECK(s.seconds == Approx(s.link_both));
+  CHECK(std::string(s.bound()) == "link both ways");
+  // Ways that do not disturb each other take as long as the longer one.
+  c.rates.bus = {flat(4e6), flat(2e6), flat(4e6), flat(2e6)};
+  s = c.step(four);
+  CHECK(s.link_both == Approx(s.link_down));
+  // Copies of weights are large, and what is measured of large ones holds for them.
+  Case weights({0, 100, 0});
+  weights.setup.host_is_device = false;
+  const Curve by_size{{{1, 1e6}, {kHeadBytes, 1e8}, {kBlockBytes, 3e8}}, Curve::Beyond::level};
+  weights.rates.bus = {by_size, by_size, by_size, by_size};
+  s = weights.step(one_row(9));
+  CHECK(s.link == Approx(kBlockBytes / 3e8 + kHeadBytes / 1e8));
+  CHECK(s.link_both == 0);  // nothing goes the other way
+  weights.setup.weight_options.link = 5e7;
+  CHECK(weights.step(one_row(9)).link == Approx((kBlockBytes + kHeadBytes) / 5e7));
+}
+
 TEST_CASE("lanes of a device in host memory share its cores and its memory") {
   Case c({0, 100, 0});
   c.rates.cores = 1;
