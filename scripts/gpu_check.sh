@@ -57,8 +57,8 @@ part() {  # NAME COMMAND...: its output to NAME.log; what fails is told at the e
 
 export CUDA_VISIBLE_DEVICES=$device
 hydrant=$build/runtime/apps/hydrant
-targets=(hydrant test_ops)
-(( full )) && targets=(all)
+targets=(hydrant card_tests)
+(( full )) && targets+=(all)
 part build scripts/build.sh $build "${targets[@]}" -- -DCMAKE_BUILD_TYPE=Release "-DHYDRANT_CUDA_ARCHITECTURES=${capability/./}"
 if [[ ! -x $hydrant ]]; then
   echo "gpu_check.sh: not built; see $output/build.log" >&2
@@ -66,10 +66,12 @@ if [[ ! -x $hydrant ]]; then
 fi
 $hydrant inspect --devices
 
-# Operations run on every backend of the build that can be used, the card among them.
-part operations $build/test/test_ops "[devices]"
+# What runs on the emulated card runs on this one: operations, whole runs, offloading, faults.
+while read -r test filter; do
+  part "${test#test_card_}" "$build/test/cuda/$test" "$filter"
+done <$build/test/cuda/card_tests.txt
 if command -v compute-sanitizer >/dev/null; then
-  part memcheck compute-sanitizer --error-exitcode 9 $build/test/test_ops "[devices]~\"*every shape*\"~\"*several key blocks*\""
+  part memcheck compute-sanitizer --error-exitcode 9 $build/test/cuda/test_card_ops "[devices]~\"*every shape*\"~\"*several key blocks*\""
 fi
 (( full )) && part tests ctest --test-dir $build --output-on-failure -j "$(nproc)"
 

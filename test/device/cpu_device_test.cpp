@@ -79,15 +79,3 @@ TEST_CASE("streams of one device share its threads without mixing their work") {
     CHECK(same_bits(bench.get(outs[size_t(lane)]), expected));
   }
 }
-
-TEST_CASE("bad arguments throw at the call, a failing kernel at synchronize") {
-  for (const bool inline_work : {false, true}) {
-    Bench bench({"cpu", {}}, inline_work);
-    const Tensor in = bench.put(std::vector<float>{1, 2}, {1, 2});
-    CHECK_THROWS_AS(bench.ops().gate(*bench.stream, {Activation::silu, in, in}), Error);
-    CHECK_NOTHROW(bench.stream->synchronize());
-    bench.ops().gather(*bench.stream, {bench.put(std::vector<int32_t>{5}, {1}), in,
-                                       bench.make(DType::f32, {1, 2})});
-    CHECK_THROWS_AS(bench.stream->synchronize(), Error);
-  }
-}

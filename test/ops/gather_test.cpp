@@ -25,13 +25,27 @@ TEST_CASE("gather copies rows, repeated ones too", "[devices]") {
   }
 }
 
-TEST_CASE("gather refuses an index outside its table", "[devices]") {
-  for (const int32_t bad : {-1, 2}) {
-    Bench bench({"cpu", {}});
-    bench.ops().gather(*bench.stream, {bench.put(std::vector<int32_t>{0, bad}, {2}),
-                                       bench.put(std::vector<float>{1, 2, 3, 4}, {2, 2}),
-                                       bench.make(DType::f32, {2, 2})});
-    CHECK_THROWS_WITH(bench.stream->synchronize(),
-                      "gather: index 1 is " + std::to_string(bad) + ", of 2 rows");
-  }
+TEST_CASE("an index outside of its table is refused when the work is done", "[devices]") {
+  for (const DeviceChoice& choice : device_choices())
+    for (const bool inline_work : {false, true})
+      for (const int32_t bad : {-1, 2}) {
+        INFO(choice.backend << " " << choice.options.isa);
+        Bench bench(choice, inline_work);
+        bench.ops().gather(*bench.stream, {bench.put(std::vector<int32_t>{0, bad}, {2}),
+                                           bench.put(std::vector<float>{1, 2, 3, 4}, {2, 2}),
+                                           bench.make(DType::f32, {2, 2})});
+        CHECK_THROWS_WITH(bench.stream->synchronize(),
+                          "gather: index 1 is " + std::to_string(bad) + ", of 2 rows");
+      }
+}
+
+TEST_CASE("bad arguments throw at the call, and the stream goes on", "[devices]") {
+  for (const DeviceChoice& choice : device_choices())
+    for (const bool inline_work : {false, true}) {
+      INFO(choice.backend << " " << choice.options.isa);
+      Bench bench(choice, inline_work);
+      const Tensor in = bench.put(std::vector<float>{1, 2}, {1, 2});
+      CHECK_THROWS_AS(bench.ops().gate(*bench.stream, {Activation::silu, in, in}), Error);
+      CHECK_NOTHROW(bench.stream->synchronize());
+    }
 }

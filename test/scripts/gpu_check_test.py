@@ -42,10 +42,11 @@ elif words[0] == "bench":
                   open(at["--trace"], "w"))
 """
 BUILD = """#!/usr/bin/env bash
-mkdir -p "$1/runtime/apps" "$1/test"
+mkdir -p "$1/runtime/apps" "$1/test/cuda"
 cp program "$1/runtime/apps/hydrant"
-printf '#!/bin/sh\\nexit ${TEST_FAILS:-0}\\n' > "$1/test/test_ops"
-chmod +x "$1/test/test_ops" "$1/runtime/apps/hydrant"
+for name in ops rows; do printf '#!/bin/sh\\necho $1\\nexit ${TEST_FAILS:-0}\\n' > "$1/test/cuda/test_card_$name"; done
+printf 'test_card_ops [devices]\\ntest_card_rows [rows]~"a thousand prompts*"\\n' > "$1/test/cuda/card_tests.txt"
+chmod +x "$1"/test/cuda/test_* "$1/runtime/apps/hydrant"
 """
 
 
@@ -86,7 +87,8 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         data, text = self.report()
         self.assertEqual([p["part"] for p in data["parts"] if p["part"] != "memcheck"],
-                         ["build", "operations", "parity", "profile", "resident", "weights_on_host", "cache_on_host"])
+                         ["build", "ops", "rows", "parity", "profile", "resident", "weights_on_host", "cache_on_host"])
+        self.assertEqual((self.root / "build/gpu_check/rows.log").read_text(), '[rows]~"a thousand prompts*"\n')
         self.assertEqual((data["card"], data["capability"], data["failed"]), ("Some Card", "8.0", []))
         self.assertEqual(data["overlap"], {"copy_seconds": 6, "hidden_seconds": 4})
         # 7e9 weights, two operations each, ten thousand tokens a second.
@@ -106,7 +108,7 @@ class GpuCheck(unittest.TestCase):
         done = self.check("--model", "a.gguf", TEST_FAILS="3", DIFFERS="1")
         self.assertEqual(done.returncode, 1)
         data, text = self.report()
-        self.assertIn("operations", data["failed"])
+        self.assertIn("ops", data["failed"])
         self.assertIn("parity", data["failed"])
         self.assertIn("resident", data["bench"])
         self.assertIn("Failed: ", text)
