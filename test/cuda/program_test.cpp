@@ -114,6 +114,39 @@ TEST_CASE("a card that is lost while weights and caches are copied ends the run 
   CHECK(most > 0);
 }
 
+TEST_CASE("a card that is lost while rows are scored leaves those that were done") {
+  const Tiny t;
+  std::string lines;
+  for (int row = 1; row <= 6; row++) {
+    std::string text;
+    for (int word = 0; word < 2 * row; word++) text += " two";
+    lines += "{\"id\": " + std::to_string(row) + ", \"context\": \"one\", \"continuation\": \"" +
+             text + "\"}\n";
+  }
+  const std::string input = t.work.write("in.jsonl", lines);
+  const auto score = [&](const std::string& environment) {
+    return run_where({environment}, {"score", "--device", "cuda", "--model", t.model.path(),
+                                     "--input", input, "--rows-per-group", "1"});
+  };
+  const Outcome whole = score("EMU_LOSE_AT=0");
+  CAPTURE(whole.err);
+  REQUIRE(whole.code == 0);
+  const auto expected = by_id(whole.rows());
+  REQUIRE(expected.size() == 6);
+  size_t most = 0;
+  for (const char* at : {"2", "400", "900"}) {
+    const Outcome o = score(std::string("EMU_BREAK_AT=") + at);
+    CAPTURE(at, o.err);
+    CHECK(o.code == 4);
+    CHECK_THAT(o.err, Catch::Contains("hydrant: error: ") && Catch::Contains("cuda: "));
+    const auto rows = by_id(o.rows());
+    CHECK(rows.size() < 6);
+    most = std::max(most, rows.size());
+    for (const auto& [id, row] : rows) CHECK(row == expected.at(id));
+  }
+  CHECK(most > 0);
+}
+
 TEST_CASE("a card that is named is never replaced, and by default only with a word") {
   const Tiny t;
   Words automatic = generate(t);
