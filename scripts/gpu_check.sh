@@ -31,6 +31,8 @@ for header in fmt/format.h spdlog/spdlog.h nlohmann/json.hpp CLI/CLI.hpp catch2/
               boost/asio.hpp; do
   [[ -e /usr/include/$header || -e /usr/include/x86_64-linux-gnu/$header ]] || missing+=("$header (scripts/install_deps.sh)")
 done
+{ compgen -G "${CUDA_HOME:-/usr/local/cuda}/lib64/libcublas.so.*" || compgen -G "/usr/local/cuda/lib64/libcublas.so.*" ||
+  /sbin/ldconfig -p | grep libcublas.so; } >/dev/null || missing+=("libcublas.so (cuBLAS of the CUDA toolkit)")
 if (( ${#missing[@]} )); then
   printf 'gpu_check.sh: missing: %s\n' "${missing[@]}" >&2
   exit 2

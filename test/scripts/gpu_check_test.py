@@ -60,6 +60,8 @@ class GpuCheck(unittest.TestCase):
         for name in ("gpu_check.sh", "gpu_report.py", "gpu_parity.py"):
             shutil.copy(SCRIPTS / name, self.root / "scripts")
         (self.root / "program").write_text(PROGRAM)
+        (self.root / "toolkit/lib64").mkdir(parents=True)
+        (self.root / "toolkit/lib64/libcublas.so.13").touch()
         self.tool("nvcc", "")
         self.tool("nvidia-smi", "echo 'Some Card, 8.0, 40000, 580.1'")
         path = self.root / "scripts" / "build.sh"
@@ -72,7 +74,8 @@ class GpuCheck(unittest.TestCase):
         path.chmod(0o755)
 
     def check(self, *words, **environment):
-        names = {**os.environ, "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}", "CALLS": str(self.root / "calls"), **environment}
+        names = {**os.environ, "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}", "CALLS": str(self.root / "calls"),
+                 "CUDA_HOME": str(self.root / "toolkit"), **environment}
         return subprocess.run([self.root / "scripts/gpu_check.sh", *words], capture_output=True, text=True, env=names)
 
     def report(self):

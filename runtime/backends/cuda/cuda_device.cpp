@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/backends/cuda/blas.hpp"
 #include "runtime/backends/cuda/cuda_errors.hpp"
 #include "runtime/backends/cuda/cuda_memory.hpp"
 #include "runtime/backends/cuda/kernels/probe.hpp"
@@ -39,6 +40,7 @@ CudaDevice::CudaDevice(const DeviceOptions& options)
          "(HYDRANT_CUDA_ARCHITECTURES)",
          index_, sm / 10, sm % 10);
   check(code, "the program's code for the device");
+  blas_library();  // now, and not in the middle of a run
   architecture_ = fmt::format("sm_{}", sm);
   description_ = fmt::format("cuda:{} {}", index_, describe_devices().at(size_t(index_)));
 }
