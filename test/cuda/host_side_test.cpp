@@ -91,3 +91,47 @@ TEST_CASE("what the host attends for the card makes the choices of a run that is
   }
   CHECK(crossed > 0);
 }
+
+TEST_CASE("bytes that go from the card to the host and back are the bytes predicted", "[devices]") {
+  constexpr int32_t kTokens = 6;
+  for (const int32_t groups : {1, 3}) {
+    Engine engine(tiny_model("llama", 5));
+    const ModelSpec& spec = engine.model.spec;
+    const auto host = open_device("cpu", {1, ""});
+    CacheOffload options{.shares = {20, 45, 35}};
+    options.compute = CacheCompute::host;
+    OffloadedCaches homes(*engine.device, options, nullptr, host.get());
+    std::vector<Request> rows;
+    for (int32_t i = 0; i < 6; i++)
+      rows.push_back(request_of(spec, std::vector<int32_t>(size_t(3 + 7 * i), 7 + i), kTokens,
+                                {policy::Id::h2o, {0, 5, 4}}));
+    const BatchShape batch{6 / groups, groups, 16, 1000};
+    run_with_caches(engine, rows, batch, DType::f32, homes);
+
+    KvShape shape{groups, batch.rows_per_group, spec.block.kv_heads, spec.block.head_dim, {9, 9}};
+    shape.heads = spec.block.heads;
+    const CacheLayout layout = homes.layout(shape, engine.device->ops());
+    uint64_t tokens = 0;  // that are attended on the host
+    CacheMoves said;
+    for (int32_t i = 0; i < 6; i++) {
+      const int32_t group = i / batch.rows_per_group, place = i % batch.rows_per_group;
+      const auto length = int32_t(rows[size_t(i)].prompt.size());
+      if (place >= layout.homes(group).device) tokens += uint64_t(length + kTokens - 1);
+      for (int32_t layer = 0; layer < spec.layers; layer++) {
+        const policy::SlotLayout& slots = rows[size_t(i)].plans[size_t(layer)].slots;
+        said += layout.prompt_moves(layer, group, place, length, slots);
+        for (int32_t p = length; p < length + kTokens - 1; p++)
+          said += layout.decode_moves(layer, group, place, p, slots);
+      }
+    }
+    CAPTURE(groups);
+    const CacheTraffic& moved = homes.traffic();
+    const uint64_t passes = tokens * uint64_t(spec.layers) * sizeof(float);
+    CHECK(tokens > 0);
+    CHECK(moved.to_host == passes * uint64_t(spec.qkv_width()));
+    CHECK(moved.to_device == passes * uint64_t(spec.block.heads) * uint64_t(spec.block.head_dim));
+    CHECK(said.to_host == moved.to_host);
+    CHECK(said.to_device == moved.to_device);
+    CHECK(said.read == moved.read);
+  }
+}

@@ -144,7 +144,8 @@ TEST_CASE("a thousand prompts run in the places of a few", "[rows]") {
   Engine engine(tiny_model("neox", 3));
   Random random(8);
   std::vector<Request> rows;
-  for (int i = 0; i < 1000; i++) {
+  const int count = test_backend().empty() ? 1000 : 60;  // emulated devices are slow
+  for (int i = 0; i < count; i++) {
     const NaivePolicy p = i % 2 ? NaivePolicy{} : NaivePolicy{Id::h2o, {0, 3, 3}};
     rows.push_back(request_of(engine.model.spec, random_prompt(random, 1 + random.below(12)),
                               int32_t(1 + random.below(6)), p));
@@ -175,7 +176,7 @@ TEST_CASE("a thousand prompts run in the places of a few", "[rows]") {
   CHECK(figures.prompt_tokens == prompts);
   CHECK(figures.prefill_seconds > 0);
   CHECK(figures.decode_seconds > 0);
-  CHECK(figures.decode_steps > 200);
+  CHECK(figures.decode_steps > count / 5);
 }
 
 TEST_CASE("cancelling ends the rows in flight with what they have", "[rows]") {

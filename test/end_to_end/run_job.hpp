@@ -13,14 +13,10 @@
 #include "runtime/engine/resident_feed.hpp"
 #include "test/end_to_end/naive_model.hpp"
 #include "test/end_to_end/tiny_model.hpp"
+#include "test/end_to_end/tolerance.hpp"
 #include "test/support/test_backend.hpp"
 
 namespace hydrant::test {
-
-// What jobs run on.
-constexpr std::string_view engine_device() {
-  return test_backend().empty() ? "cpu" : test_backend();
-}
 
 struct Engine {
   explicit Engine(const TinyModel& tiny, int threads = 1, std::string_view isa = "")
@@ -80,13 +76,15 @@ inline bool same_bits(const Completion& a, const Completion& b) {
 }
 
 // What the tested backend promises of a row under another batch, placement or number of lanes: the
-// same bits on the CPU; elsewhere the same choices, and log-probabilities that differ by roundings.
-inline bool same_result(const Completion& a, const Completion& b) {
+// same bits on the CPU; elsewhere the same choices, and log-probabilities that differ by roundings
+// of f32, or by `more` where something is rounded to fewer bits.
+inline bool same_result(const Completion& a, const Completion& b, double more = 0) {
   if (engine_device() == "cpu") return same_bits(a, b);
   if (a.finish != b.finish || a.kept != b.kept || a.tokens.size() != b.tokens.size()) return false;
   for (size_t t = 0; t < a.tokens.size(); t++)
     if (a.tokens[t].id != b.tokens[t].id ||
-        !(std::abs(a.tokens[t].logprob - b.tokens[t].logprob) < 2e-4f))
+        !(std::abs(double(a.tokens[t].logprob) - double(b.tokens[t].logprob)) <=
+          kLogprobDifference + more))
       return false;
   return true;
 }

@@ -1,4 +1,5 @@
-// A row's tokens, log-probabilities and kept positions do not depend on what runs beside it.
+// A row's tokens, log-probabilities and kept positions do not depend on what runs beside it: the
+// same bits on the CPU, the same choices on a card.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
@@ -46,19 +47,25 @@ std::vector<Completion> each_alone(Engine& engine, const std::vector<Request>& r
   return done;
 }
 
-void require_same(const std::vector<Completion>& a, const std::vector<Completion>& b) {
+void require_same(const std::vector<Completion>& a, const std::vector<Completion>& b,
+                  double more = 0) {
   REQUIRE(a.size() == b.size());
   for (size_t row = 0; row < a.size(); row++) {
     CAPTURE(row);
-    REQUIRE(same_bits(a[row], b[row]));
+    REQUIRE(same_result(a[row], b[row], more));
   }
 }
 
+constexpr bool kEmulated = !test_backend().empty();  // which is slow
+
 }  // namespace
 
-TEST_CASE("a row has the same bits alone and in any batch, group split and chunk size", "[bits]") {
+TEST_CASE("a row has the same bits alone and in any batch, group split and chunk size",
+          "[bits][devices]") {
+  size_t cell = 0;
   for (const std::string& kind : tiny_kinds())
     for (const bool sampled : {false, true}) {
+      if (kEmulated && sampled != (kind == "llama")) continue;
       CAPTURE(kind, sampled);
       Engine engine(tiny_model(kind, 5));
       const std::vector<Request> rows = mixed_rows(engine.model.spec, sampled);
@@ -69,30 +76,32 @@ TEST_CASE("a row has the same bits alone and in any batch, group split and chunk
                                                              {2, 1, 7, 40},
                                                              {5, 2, 16, 1},
                                                              {11, 1, 33, 100}}) {
+        if (kEmulated && cell++ % 5 > 0) continue;  // each shape once
         CAPTURE(shape.rows_per_group, shape.groups, shape.prefill_chunk, shape.prefill_tokens);
         require_same(run_all(engine.generator(shape), rows), alone);
       }
     }
 }
 
-TEST_CASE("a row has the same bits in any order of the rows", "[bits]") {
+TEST_CASE("a row has the same bits in any order of the rows", "[bits][devices]") {
   Engine engine(tiny_model("llama", 9));
   const std::vector<Request> rows = mixed_rows(engine.model.spec, false);
   const auto first = run_all(engine.generator({4, 1, 20, 60}), rows);
   std::vector<size_t> order(rows.size());
   std::iota(order.begin(), order.end(), size_t{0});
   Random random(1);
-  for (int trial = 0; trial < 5; trial++) {
+  for (int trial = 0; trial < (kEmulated ? 1 : 5); trial++) {
     for (size_t i = order.size(); i > 1; i--)
       std::swap(order[i - 1], order[size_t(random.below(int64_t(i)))]);
     std::vector<Request> shuffled;
     for (const size_t i : order) shuffled.push_back(rows[i]);
     const auto done = run_all(engine.generator({4, 1, 20, 60}), shuffled);
-    for (size_t i = 0; i < order.size(); i++) REQUIRE(same_bits(done[i], first[order[i]]));
+    for (size_t i = 0; i < order.size(); i++) REQUIRE(same_result(done[i], first[order[i]]));
   }
 }
 
-TEST_CASE("a row has the same bits with any number of threads and dtype of the cache", "[bits]") {
+TEST_CASE("a row has the same bits with any number of threads and dtype of the cache",
+          "[bits][devices]") {
   const TinyModel model = tiny_model("neox", 12);
   for (const DType kv : {DType::f32, DType::bf16, DType::f16}) {
     CAPTURE(name(kv));
@@ -100,9 +109,11 @@ TEST_CASE("a row has the same bits with any number of threads and dtype of the c
     const std::vector<Request> rows = mixed_rows(one.model.spec, false);
     const auto alone = each_alone(one, rows, kv);
     for (const int threads : {1, 2, 3, 5}) {
+      if (kEmulated && threads > 1) continue;  // a card has none
       CAPTURE(threads);
       Engine many(model, threads);
-      require_same(run_all(many.generator({3, 2, 13, 70}, kv), rows), alone);
+      require_same(run_all(many.generator({3, 2, 13, 70}, kv), rows), alone,
+                   kv == DType::f32 ? 0 : kFlippedRounding);
     }
   }
 }
@@ -123,7 +134,7 @@ TEST_CASE("a row has the same bits on every instruction path", "[bits]") {
     }
 }
 
-TEST_CASE("a budget that holds the whole row gives the full cache's bits", "[bits]") {
+TEST_CASE("a budget that holds the whole row gives the full cache's bits", "[bits][devices]") {
   for (const std::string& kind : tiny_kinds()) {
     CAPTURE(kind);
     Engine engine(tiny_model(kind, 31));
@@ -144,12 +155,12 @@ TEST_CASE("a budget that holds the whole row gives the full cache's bits", "[bit
       for (policy::RowPlan& plan : rows.back().plans)
         plan = {{0, int32_t(length) + 10, 5}, Id::h2o, Positions::original, true};
       const auto done = run_all(engine.generator(), rows);
-      for (size_t i = 1; i < done.size(); i++) REQUIRE(same_bits(done[i], done[0]));
+      for (size_t i = 1; i < done.size(); i++) REQUIRE(same_result(done[i], done[0]));
     }
   }
 }
 
-TEST_CASE("a generator can be used again, for other jobs too", "[bits]") {
+TEST_CASE("a generator can be used again, for other jobs too", "[bits][devices]") {
   Engine engine(tiny_model("opt", 2));
   const std::vector<Request> rows = mixed_rows(engine.model.spec, false);
   const std::vector<Request> few(rows.begin() + 2, rows.begin() + 5);

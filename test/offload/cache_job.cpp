@@ -18,12 +18,13 @@ std::vector<Request> cache_job(const ModelSpec& spec, int rows, uint64_t seed) {
        {0, 7, 3},
        spec.block.rotary.dims ? policy::Positions::cache : policy::Positions::original}};
   Random random(seed);
+  const auto first = size_t(random.below(std::size(policies)));
   std::vector<Request> job;
   for (int i = 0; i < rows; i++) {
     std::vector<int32_t> prompt(size_t(1 + random.below(50)));
     for (int32_t& id : prompt) id = int32_t(random.below(spec.vocab));
     job.push_back(request_of(spec, prompt, int32_t(1 + random.below(24)),
-                             policies[size_t(random.below(std::size(policies)))]));
+                             policies[(first + size_t(i)) % std::size(policies)]));
     job.back().report_kept = true;
   }
   return job;

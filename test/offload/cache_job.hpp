@@ -7,7 +7,8 @@
 
 namespace hydrant::test {
 
-// Rows of several policies and lengths, each with a prompt of its own.
+// Rows of different lengths, each with a prompt of its own; any eight that follow each other have
+// every policy.
 std::vector<Request> cache_job(const ModelSpec& spec, int rows, uint64_t seed);
 
 std::vector<Completion> run_with_caches(Engine& engine, const std::vector<Request>& rows,

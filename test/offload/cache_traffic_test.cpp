@@ -101,12 +101,19 @@ KvShape shape_of(const ModelSpec& spec, const std::vector<Request>& rows, const 
 
 }  // namespace
 
-TEST_CASE("bytes that caches move are the bytes predicted, whatever the number of groups") {
+TEST_CASE("bytes that caches move are the bytes predicted, whatever the number of groups",
+          "[devices]") {
   for (const char* kind : {"llama", "opt"})
     for (const bool wide : {false, true})
       for (const bool overlap : {true, false})
         for (const CacheCompute compute : {CacheCompute::device, CacheCompute::host})
           for (const int32_t groups : {1, 3}) {
+            // On a card that attends only its own, another device has to do the rest: that is
+            // test/cuda/host_side_test.cpp. Half of the others are enough there, and have every
+            // pair.
+            const bool emulated = !test_backend().empty();
+            const int odd = (kind[0] == 'o') + wide + overlap + (groups == 3);
+            if (emulated && (compute == CacheCompute::host || odd % 2 == 1)) continue;
             // Runs of whole units, or runs that share them.
             const TinyModel model = tiny_model(kind, 1, wide ? 64 : 24);
             const DType kv = wide ? DType::f32 : DType::bf16;
@@ -168,10 +175,11 @@ TEST_CASE("what is written is known before, unless it depends on attention who l
   CHECK(decode_written(layout, 0, {4, 0, 44}, 20, 100).has_value());
 }
 
-TEST_CASE("what the cache takes is what was said") {
+TEST_CASE("what the cache takes is what was said", "[devices]") {
   for (const CacheCompute compute : {CacheCompute::device, CacheCompute::host}) {
     const TinyModel model = tiny_model("llama", 1);
     LaneDevice device;
+    if (compute == CacheCompute::host && !device.is_host()) continue;
     const std::vector<Request> rows = even_job(model.spec);
     OffloadedCaches homes(device, {.shares = {20, 45, 35}, .slots = 3, .compute = compute});
     KvShape shape = shape_of(model.spec, rows, {3, 2, 64, 1000}, DType::f32);

@@ -35,9 +35,10 @@ bool begins_with(const std::vector<TokenChoice>& whole, const std::vector<TokenC
 
 }  // namespace
 
-TEST_CASE("cancelled anywhere, a run keeps its rows and leaves all fit for the next") {
+TEST_CASE("cancelled anywhere, a run keeps its rows and leaves all fit for the next", "[devices]") {
   const FileModel model({"llama"});
-  const auto device = open_device("cpu", {1, ""});
+  const auto device = open_device(engine_device(), {1, ""});
+  const int64_t cuts = test_backend().empty() ? 40 : 4;  // emulated devices are slow
   const WeightPlan plan = model.plan(device->ops());
   const std::vector<Request> rows = cache_job(model.spec, 7, 3);
   const auto expected = run_resident(*device, model, true, rows);
@@ -52,7 +53,7 @@ TEST_CASE("cancelled anywhere, a run keeps its rows and leaves all fit for the n
     Generator generator(*device, model.spec, feed, {2, 2, 16, 64}, DType::f32, &homes);
     const int64_t asked = run(generator, rows).asked;
     REQUIRE(asked > 100);
-    for (int64_t allowed = 1; allowed < asked; allowed += 1 + asked / 40) {
+    for (int64_t allowed = 1; allowed < asked; allowed += 1 + asked / cuts) {
       CAPTURE(overlap, allowed, asked);
       const Ended cut = run(generator, rows, allowed);
       CHECK(cut.asked == allowed);  // a yes is enough
@@ -63,12 +64,12 @@ TEST_CASE("cancelled anywhere, a run keeps its rows and leaves all fit for the n
         if (c.finish == Finish::cancelled)
           CHECK(begins_with(expected[row].tokens, c.tokens));
         else
-          REQUIRE(same_bits(c, expected[row]));
+          REQUIRE(same_result(c, expected[row]));
       }
       CHECK(cut.figures.generated_tokens == tokens);
       const Ended next = run(generator, rows);
       for (size_t row = 0; row < rows.size(); row++)
-        REQUIRE(same_bits(next.rows[row], expected[row]));
+        REQUIRE(same_result(next.rows[row], expected[row]));
     }
   }
 }

@@ -33,7 +33,8 @@ std::string refused_run(Fault fault, Device& device, const FileModel& model, Wei
 
 }  // namespace
 
-TEST_CASE("a file that is cut while it is read ends the run, naming file, tensor and place") {
+TEST_CASE("a file that is cut while it is read ends the run, naming file, tensor and place",
+          "[devices]") {
   const Watchdog watchdog(60);
   for (const bool overlap : {true, false})
     for (const Caching caching : {Caching::direct, Caching::cached}) {
@@ -54,7 +55,7 @@ TEST_CASE("a file that is cut while it is read ends the run, naming file, tensor
     }
 }
 
-TEST_CASE("a file that is written while it is read ends the run") {
+TEST_CASE("a file that is written while it is read ends the run", "[devices]") {
   const Watchdog watchdog(60);
   for (const Caching caching : {Caching::direct, Caching::cached}) {
     const FileModel model({"llama"});
@@ -75,7 +76,7 @@ TEST_CASE("a file that is written while it is read ends the run") {
   }
 }
 
-TEST_CASE("a value that becomes infinite in the file is refused when it is read") {
+TEST_CASE("a value that becomes infinite in the file is refused when it is read", "[devices]") {
   const Watchdog watchdog(60);
   const FileModel model({"opt"});
   LaneDevice device;
@@ -97,7 +98,7 @@ TEST_CASE("a value that becomes infinite in the file is refused when it is read"
                                  "not finite in row 5"));
 }
 
-TEST_CASE("a failure on any lane ends the run with that failure") {
+TEST_CASE("a failure on any lane ends the run with that failure", "[devices]") {
   const Watchdog watchdog(60);
   for (const std::string lane : {"load_weights", "disk 1", "look_up"})
     for (const int at : {0, 1, 17}) {
@@ -112,7 +113,7 @@ TEST_CASE("a failure on any lane ends the run with that failure") {
     }
 }
 
-TEST_CASE("another file in the place of the opened one is refused") {
+TEST_CASE("another file in the place of the opened one is refused", "[devices]") {
   const FileModel model({"llama"});
   LaneDevice device;
   const WeightPlan plan = model.plan(device.ops());
@@ -126,7 +127,7 @@ TEST_CASE("another file in the place of the opened one is refused") {
   CHECK_THAT(refusal(Fault::bad_file, open), Contains(model.path));
 }
 
-TEST_CASE("options that cannot be are refused before anything is read") {
+TEST_CASE("options that cannot be are refused before anything is read", "[devices]") {
   const FileModel model({"llama"});
   LaneDevice device;
   const WeightPlan plan = model.plan(device.ops());

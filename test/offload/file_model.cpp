@@ -97,16 +97,17 @@ FileModel::FileModel(const ModelChoice& choice) : spec(spec_of(choice)) {
 }
 
 std::vector<Request> mixed_job(const ModelSpec& spec, int rows, int32_t max_new_tokens) {
-  const NaivePolicy policies[] = {{policy::Id::full, {}},
-                                  {policy::Id::h2o, {0, 5, 4}},
-                                  {policy::Id::sinks, {2, 0, 7}},
-                                  {policy::Id::tova, {0, 9, 1}}};
+  const NaivePolicy policies[] = {
+      {policy::Id::full, {}},          {policy::Id::h2o, {0, 5, 4}},
+      {policy::Id::sinks, {2, 0, 7}},  {policy::Id::tova, {0, 9, 1}},
+      {policy::Id::local, {0, 0, 11}}, {policy::Id::h2o_promote, {0, 6, 5}}};
   Random random(7);
   std::vector<Request> job;
   for (int i = 0; i < rows; i++) {
     std::vector<int32_t> prompt(size_t(1 + random.below(40)));
     for (int32_t& id : prompt) id = int32_t(random.below(spec.vocab));
-    job.push_back(request_of(spec, prompt, max_new_tokens, policies[i % 4]));
+    job.push_back(
+        request_of(spec, prompt, max_new_tokens, policies[size_t(i) % std::size(policies)]));
     job.back().report_kept = true;
   }
   return job;

@@ -33,7 +33,7 @@ struct FileModel {
   Checkpoint checkpoint;
 };
 
-// Rows of several policies and lengths.
+// Rows of different lengths; six have every policy.
 std::vector<Request> mixed_job(const ModelSpec& spec, int rows, int32_t max_new_tokens);
 
 std::vector<Completion> run_with(Device& device, const FileModel& model, WeightFeed& feed,

@@ -66,7 +66,7 @@ std::vector<std::vector<PieceTokens>> steps_of(Random& random) {
 
 }  // namespace
 
-TEST_CASE("hidden states that wait on the host come back as they left") {
+TEST_CASE("hidden states that wait on the host come back as they left", "[devices]") {
   Random random(41);
   for (const double on_device : {0.0, 30.0, 50.0, 100.0})
     for (const bool overlap : {true, false})
@@ -123,7 +123,7 @@ TEST_CASE("edges between the lanes of hidden states are enough, and each is need
   CHECK(alone.races() == std::vector<std::string>{});
 }
 
-TEST_CASE("a failure on a lane of hidden states reaches who waits for them") {
+TEST_CASE("a failure on a lane of hidden states reaches who waits for them", "[devices]") {
   Random random(43);
   const auto steps = steps_of(random);
   for (const std::string lane : {"load_hidden", "store_hidden"})

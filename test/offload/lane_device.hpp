@@ -1,5 +1,5 @@
-// A CPU device whose lanes can be watched and broken; those that operations run on can only be
-// broken from their beginning, for the operations know none but the CPU's own.
+// A device whose lanes can be watched and broken; those that operations run on can only be broken
+// from their beginning, for the operations know none but their own backend's.
 #pragma once
 #include <atomic>
 #include <map>
@@ -8,12 +8,13 @@
 
 #include "runtime/backends/registry.hpp"
 #include "runtime/base/error.hpp"
+#include "test/support/test_backend.hpp"
 
 namespace hydrant::test {
 
 class LaneDevice final : public Device {
  public:
-  explicit LaneDevice(int threads = 1) : inner_(open_device("cpu", {threads, ""})) {}
+  explicit LaneDevice(int threads = 1) : inner_(open_device(engine_device(), {threads, ""})) {}
   std::string_view name() const override { return inner_->name(); }
   std::string describe() const override { return inner_->describe(); }
   std::string_view isa() const override { return inner_->isa(); }
@@ -26,7 +27,7 @@ class LaneDevice final : public Device {
   bool is_host() const override { return computes_in_host_memory; }
   std::unique_ptr<Stream> make_stream(std::string_view lane, bool inline_work) override {
     auto stream = inner_->make_stream(lane, inline_work);
-    if (lane == "compute") return stream;
+    if (lane == "compute" || lane == "load") return stream;  // load: homes that are filled once
     if (lane == "store_cache") {
       if (breaks_at.contains(std::string(lane))) break_lane(*stream);
       return stream;
@@ -36,7 +37,7 @@ class LaneDevice final : public Device {
   std::unique_ptr<Event> make_event() override { return inner_->make_event(); }
   Ops& ops() override { return inner_->ops(); }
 
-  bool computes_in_host_memory = true;
+  bool computes_in_host_memory = engine_device() == "cpu";
   size_t on_device = 0, on_host = 0;     // allocated, ever
   std::atomic<uint64_t> copied{0};       // by lanes that move things
   std::map<std::string, int> breaks_at;  // [lane] the copy or fill that throws, counted from 0
@@ -64,6 +65,7 @@ class LaneDevice final : public Device {
       break_now();
       inner_->fill(to, bytes, std::move(work));
     }
+    void enter(const WorkPart& part) override { inner_->enter(part); }
     void record(Event& event) override { inner_->record(event); }
     void wait(const Event& event) override { inner_->wait(event); }
     void synchronize() override { inner_->synchronize(); }

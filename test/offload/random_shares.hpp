@@ -1,5 +1,7 @@
 // Shares of the three homes, the ends of each among them.
 #pragma once
+#include <cstddef>
+
 #include "offload/shares.hpp"
 #include "test/support/random.hpp"
 
@@ -21,6 +23,13 @@ inline Shares random_shares(Random& random) {
       return {device, host, 100 - device - host};
     }
   }
+}
+
+// All there is on disk, all on the host, both, and something everywhere, in turn: for devices that
+// are too slow for many trials.
+inline Shares shares_in_turn(size_t trial) {
+  constexpr Shares kAll[] = {{0, 0, 100}, {40, 30, 30}, {0, 100, 0}, {30, 70, 0}};
+  return kAll[trial % 4];
 }
 
 }  // namespace hydrant::test

@@ -10,9 +10,9 @@
 using namespace hydrant;
 using namespace hydrant::test;
 
-TEST_CASE("stages lie in slots without touching, and only small ones in another's") {
+TEST_CASE("stages lie in slots without touching, and only small ones in another's", "[devices]") {
   Random random(3);
-  const auto device = open_device("cpu", {1, ""});
+  const auto device = open_device(engine_device(), {1, ""});
   bool shared = false, alone = false;
   for (const int32_t vocab : {16, 32, 48, 61, 400})
     for (const char* kind : {"opt", "opt-post", "llama", "neox"}) {

@@ -24,7 +24,7 @@ std::vector<Request> even_job(const ModelSpec& spec) {
 
 }  // namespace
 
-TEST_CASE("bytes moved are the bytes predicted, whatever the number of groups") {
+TEST_CASE("bytes moved are the bytes predicted, whatever the number of groups", "[devices]") {
   for (const ModelChoice& choice :
        std::vector<ModelChoice>{{"opt"}, {"llama", DType::q4_0, FileKind::gguf}, {"neox"}})
     for (const bool overlap : {true, false})
@@ -66,20 +66,20 @@ TEST_CASE("bytes moved are the bytes predicted, whatever the number of groups") 
         }
 }
 
-TEST_CASE("without offloading nothing moves, and the homes are the resident weights") {
+TEST_CASE("without offloading nothing moves, and the homes are the resident weights", "[devices]") {
   const FileModel model({"llama"});
   LaneDevice device;
   const WeightPlan plan = model.plan(device.ops());
   WeightPrefetcher feed(model.checkpoint, model.spec, plan, device, {});
   CHECK(feed.memory().device_homes == plan.bytes);
   CHECK(feed.memory().ring == 0);
-  CHECK(device.on_host == 0);
+  if (device.is_host()) CHECK(device.on_host == 0);  // a card's homes are filled through a buffer
   run_with(device, model, feed, even_job(model.spec), {6, 1, 64, 64});
   CHECK(device.copied == 0);
   CHECK(feed.traffic().file == 0);
 }
 
-TEST_CASE("of a table in the file only the rows that are looked up are read") {
+TEST_CASE("of a table in the file only the rows that are looked up are read", "[devices]") {
   const FileModel model({"llama"});
   LaneDevice device;
   const WeightPlan plan = model.plan(device.ops());
@@ -89,9 +89,9 @@ TEST_CASE("of a table in the file only the rows that are looked up are read") {
   CHECK(feed.traffic().rows == 6 * (3 + kSteps - 1));  // the last token is not fed
 }
 
-TEST_CASE("a link that waits between copies does not make up for it") {
+TEST_CASE("a link that waits between copies does not make up for it", "[devices]") {
   using Clock = std::chrono::steady_clock;
-  const auto device = open_device("cpu", {1, ""});
+  const auto device = open_device(engine_device(), {1, ""});
   const auto lane = device->make_stream("load_weights", false);
   const std::vector<char> from(1000, 'x');
   std::vector<char> to(from.size());
@@ -106,9 +106,9 @@ TEST_CASE("a link that waits between copies does not make up for it") {
   CHECK(Clock::now() - begin >= std::chrono::milliseconds(95));
 }
 
-TEST_CASE("a copy over a slow link takes its time at least") {
+TEST_CASE("a copy over a slow link takes its time at least", "[devices]") {
   using Clock = std::chrono::steady_clock;
-  const auto device = open_device("cpu", {1, ""});
+  const auto device = open_device(engine_device(), {1, ""});
   const auto lane = device->make_stream("load_weights", false);
   const std::vector<char> from(100000, 'x');
   std::vector<char> to(from.size());
@@ -121,8 +121,8 @@ TEST_CASE("a copy over a slow link takes its time at least") {
   CHECK(to == from);
 }
 
-TEST_CASE("a paced copy of many pieces moves every byte") {
-  const auto device = open_device("cpu", {1, ""});
+TEST_CASE("a paced copy of many pieces moves every byte", "[devices]") {
+  const auto device = open_device(engine_device(), {1, ""});
   const auto lane = device->make_stream("load_weights", false);
   std::vector<char> from((size_t{5} << 20) + 3);
   for (size_t i = 0; i < from.size(); i++) from[i] = char(i * 31 + i / 4099);

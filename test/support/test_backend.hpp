@@ -13,4 +13,9 @@ constexpr std::string_view test_backend() {
 #endif
 }
 
+// What whole runs go on.
+constexpr std::string_view engine_device() {
+  return test_backend().empty() ? "cpu" : test_backend();
+}
+
 }  // namespace hydrant::test
