@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,11 +29,15 @@ class SplitDevice final : public Device {
     if (bytes == 0) return {};
     if (memory == Memory::pinned && unpinned.contains(std::string(what)))
       fail(Fault::out_of_memory, "{}: {} bytes cannot be pinned", what, bytes);
-    taken[memory] += bytes;
     const auto owner = std::make_shared<Buffer>(inner_->allocate(memory, bytes, what));
     const auto at = reinterpret_cast<uintptr_t>(owner->data());
+    const std::lock_guard lock(mutex_);  // several threads load weights
+    taken[memory] += bytes;
     memory_[at] = {bytes, memory, std::string(what)};
-    return {owner->data(), bytes, memory, [this, at, owner](void*, size_t) { memory_.erase(at); }};
+    return {owner->data(), bytes, memory, [this, at, owner](void*, size_t) {
+              const std::lock_guard release(mutex_);
+              memory_.erase(at);
+            }};
   }
   size_t available(Memory memory) const override { return inner_->available(memory); }
   bool is_host() const override { return false; }
@@ -113,6 +118,7 @@ class SplitDevice final : public Device {
 
   const Allocation* find(const void* at, size_t bytes) const {
     const auto begin = reinterpret_cast<uintptr_t>(at);
+    const std::lock_guard lock(mutex_);
     auto a = memory_.upper_bound(begin);
     if (a == memory_.begin()) return nullptr;
     --a;
@@ -121,6 +127,7 @@ class SplitDevice final : public Device {
 
   std::unique_ptr<Device> inner_;
   bool asynchronous_;
+  mutable std::mutex mutex_;
   std::map<uintptr_t, Allocation> memory_;
   Side watch_{*this, false};
   std::unique_ptr<Ops> ops_ = recording_ops(watch_, &inner_->ops());
