@@ -48,6 +48,37 @@ __device__ void load_key(const Attend& a, const T* key, int32_t first, bool turn
   for (int i = 0; i < 8; i++) to[i] = a.turned(key, first + i, rank);
 }
 
+// Eight components as they lie in the cache: loads for several slots go out before one is used.
+template <class T>
+struct Eight {
+  uint4 words[sizeof(T) / 2];
+
+  __device__ void load(const T* at) {
+    for (size_t i = 0; i < sizeof(T) / 2; i++) words[i] = reinterpret_cast<const uint4*>(at)[i];
+  }
+  __device__ void unpack(float (&to)[8]) const {
+    T elements[8];
+    memcpy(static_cast<void*>(elements), words, sizeof words);
+    for (int i = 0; i < 8; i++) to[i] = to_float(elements[i]);
+  }
+};
+
+// Turns a team's key where it lies, in the registers of its lanes: whole lanes are partners.
+template <int kLanes>
+__device__ void turn(const Attend& a, int32_t place, float (&x)[8]) {
+  const int lane = int(threadIdx.x) % kLanes, half = a.dims / 2, component = lane * 8;
+  const bool first = component < half;
+  float other[8];
+  for (int i = 0; i < 8; i++)
+    other[i] = __shfl_sync(kFullWarp, x[i], lane + (first ? half : -half) / 8, kLanes);
+  if (component >= a.dims) return;
+  const float* const by = a.table + (int64_t{place} * half + component % half) * 2;
+  for (int i = 0; i < 8; i++) {
+    const float across = other[i] * by[2 * i + 1];
+    x[i] = first ? x[i] * by[2 * i] - across : x[i] * by[2 * i] + across;
+  }
+}
+
 // A block attends kSplit slots of a row for up to kHeads query heads of one KV head. kLanes lanes
 // share a key, eight components each, so that a warp reads keys and values in whole lines; each
 // such team has a softmax of its own, and the teams' are put together at the end.
@@ -68,6 +99,8 @@ __global__ void __launch_bounds__(kThreads) attend_kernel(StepRows rows, Attend 
   const int team = int(threadIdx.x) / kLanes, lane = int(threadIdx.x) % kLanes;
   const int32_t component = lane * 8;
   const bool mine = component < dim, turns = a.turns(row);
+  const bool turns_lanes = turns && a.dims % 16 == 0;
+  constexpr int kSlots = kHeads > 4 ? 1 : 2;  // of a team that are under way: what registers allow
   const KvHead<T> kv = a.cache.head<T>(row.place, kv_head);
   const int32_t* const ranks =
       a.ranks + (int64_t{blockIdx.z} * a.cache.kv_heads + kv_head) * a.cache.slots;
@@ -80,27 +113,40 @@ __global__ void __launch_bounds__(kThreads) attend_kernel(StepRows rows, Attend 
       load_key(a, from, component, turns, live - 1, q[h]);
       for (float& x : q[h]) x *= a.scale;
     }
-  for (int32_t base = begin; base < end; base += kTeams) {
-    const int32_t slot = base + team;
-    const bool valid = slot < end;
-    float key[8] = {}, value[8] = {};
-    if (mine && valid) {
-      load_key(a, static_cast<const T*>(kv.key(slot)), component, turns, turns ? ranks[slot] : 0,
-               key);
-      load8(static_cast<const T*>(kv.value(slot)) + component, value);
+  for (int32_t base = begin + team; base - team < end; base += kSlots * kTeams) {
+    Eight<T> keys[kSlots] = {}, values[kSlots] = {};
+    int32_t rank[kSlots] = {};
+    for (int i = 0; i < kSlots; i++) {
+      const int32_t slot = base + i * kTeams;
+      if (slot >= end) continue;
+      if (turns) rank[i] = ranks[slot];
+      if (!mine) continue;
+      keys[i].load(static_cast<const T*>(kv.key(slot)) + component);
+      values[i].load(static_cast<const T*>(kv.value(slot)) + component);
     }
-    for (int h = 0; h < kHeads; h++) {
-      float logit = 0;
-      for (int i = 0; i < 8; i++) logit = fmaf(q[h][i], key[i], logit);
-      for (int lanes = kLanes / 2; lanes > 0; lanes /= 2)
-        logit += __shfl_xor_sync(kFullWarp, logit, lanes);
-      if (!valid || h >= heads) continue;
-      if (a.logits && lane == 0) a.logits[(query + h) * a.cache.slots + slot] = logit;
-      const float max = fmaxf(softmax[h].max, logit), old = softmax[h].rescale(max);
-      const float weight = Softmax::weight(logit, max);
-      softmax[h].max = max;
-      softmax[h].sum = fmaf(softmax[h].sum, old, weight);
-      for (int i = 0; i < 8; i++) sums[h][i] = fmaf(sums[h][i], old, weight * value[i]);
+    for (int s = 0; s < kSlots; s++) {
+      const int32_t slot = base + s * kTeams;
+      const bool valid = slot < end;
+      float key[8], value[8];
+      keys[s].unpack(key);
+      values[s].unpack(value);
+      if (turns_lanes)
+        turn<kLanes>(a, rank[s], key);
+      else if (turns && mine && valid)
+        load_key(a, static_cast<const T*>(kv.key(slot)), component, true, rank[s], key);
+      for (int h = 0; h < kHeads; h++) {
+        float logit = 0;
+        for (int i = 0; i < 8; i++) logit = fmaf(q[h][i], key[i], logit);
+        for (int lanes = kLanes / 2; lanes > 0; lanes /= 2)
+          logit += __shfl_xor_sync(kFullWarp, logit, lanes);
+        if (!valid || h >= heads) continue;
+        if (a.logits && lane == 0) a.logits[(query + h) * a.cache.slots + slot] = logit;
+        const float max = fmaxf(softmax[h].max, logit), old = softmax[h].rescale(max);
+        const float weight = Softmax::weight(logit, max);
+        softmax[h].max = max;
+        softmax[h].sum = fmaf(softmax[h].sum, old, weight);
+        for (int i = 0; i < 8; i++) sums[h][i] = fmaf(sums[h][i], old, weight * value[i]);
+      }
     }
   }
 
