@@ -342,24 +342,3 @@ TEST_CASE("decode takes exactly the scratch that was foretold for its largest st
   CHECK(step.run(usable_isas().back(), 2).scratch_bytes ==
         attend_decode_bytes(shape, 3, 1024, 999, 2));
 }
-
-TEST_CASE("logits and lse may be missing") {
-  const HeadShape shape{2, 2, 64};
-  Home home(DType::bf16, shape, 32);
-  home.put_random(1, 0, 20);
-  const DecodeStep step{home, {roomy(32)}, {segment_of(0, 20, 0)}, normals(1, 128), {}};
-  const DecodeResult r = step.run(usable_isas().back(), 1);
-  std::vector<float> out(128);
-  const std::vector<policy::RowPlan> plans{roomy(32)};
-  AttendDecodeArgs args;
-  args.q = {step.q.data(), DType::f32, {1, 2, 64}};
-  args.shape = shape;
-  args.segments = step.segments;
-  args.cache = home.view(plans);
-  args.scale = step.scale;
-  args.out = {out.data(), DType::f32, {1, 2, 64}};
-  ThreadPool pool(1);
-  AttendScratch scratch;
-  attend_decode(pool, usable_isas().back(), args, scratch);
-  CHECK(same_bits(out, r.out));
-}

@@ -111,46 +111,6 @@ TEST_CASE("what comes later does not exist for a query, whatever its bits", "[de
       }
 }
 
-TEST_CASE("segments of one step do not touch each other") {
-  const HeadShape shape{4, 2, 64};
-  for (const Isa isa : usable_isas()) {
-    Home home(DType::bf16, shape, 80, 3);
-    const int32_t lengths[] = {70, 1, 33};
-    std::vector<PromptSegment> segments;
-    std::vector<float> q, out_alone, lse_alone;
-    for (int32_t p = 0, token = 0; p < 3; token += lengths[p], p++) {
-      home.put_random(uint32_t(p), p, lengths[p]);
-      Home own(DType::bf16, shape, 80);
-      own.put_random(uint32_t(p), 0, lengths[p]);
-      const PromptRun alone{own, lengths[p], normals(uint32_t(p), size_t(lengths[p] * 256))};
-      const auto r = alone.run(isa, 1, {lengths[p]});
-      q.insert(q.end(), alone.q.begin(), alone.q.end());
-      out_alone.insert(out_alone.end(), r.out.begin(), r.out.end());
-      lse_alone.insert(lse_alone.end(), r.lse.begin(), r.lse.end());
-      PromptSegment segment;
-      segment.segment = {p, 0, lengths[p], token};
-      segment.kv = home.row(p);
-      segment.length = lengths[p];
-      segments.push_back(segment);
-    }
-    std::vector<float> out(q.size()), lse(lse_alone.size());
-    const AttendPromptArgs args{{q.data(), DType::f32, {104, 4, 64}},
-                                shape,
-                                segments,
-                                DType::bf16,
-                                0.25f,
-                                {out.data(), DType::f32, {104, 4, 64}},
-                                {lse.data(), DType::f32, {104, 4}}};
-    ThreadPool pool(2);
-    AttendScratch scratch;
-    attend_prompt(pool, isa, args, scratch);
-    CHECK(same_bits(out, out_alone));
-    CHECK(same_bits(lse, lse_alone));
-    // never scored: nothing to do, and no statistics to write to
-    summarize_prompt(pool, isa, {args.q, args.lse, shape, segments, DType::bf16, 0.25f}, scratch);
-  }
-}
-
 TEST_CASE("prompt attention takes no more scratch than was foretold, whatever the length") {
   const HeadShape shape{6, 2, 64};
   Home home(DType::bf16, shape, 512);
