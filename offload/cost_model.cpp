@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "offload/disk_panels.hpp"
 #include "runtime/base/aligned.hpp"
@@ -63,6 +64,8 @@ CostModel::CostModel(const MachineRates& rates, const CostSetup& setup)
     : rates_(rates), setup_(setup) {
   const WeightOffload& o = setup.weight_options;
   const double copy = rates.copy.at(1);
+  std::tuple<double, double, double> like;  // requests, bytes and packing of a read
+  double seconds = 0;                       // of it
   for (const StageLayout& layout : setup.weights->stages) {
     Stage& stage = stages_.emplace_back();
     stage.moves = layout.slot_bytes > 0;
@@ -75,8 +78,13 @@ CostModel::CostModel(const MachineRates& rates, const CostSetup& setup)
       double pack = 0;
       for (const DiskRun& d : read.runs)
         pack += double(d.run.bytes()) * rates.pack_byte(d.run.matrix->weight.format);
-      const auto requests = double(read.requests);
-      stage.disk += read_seconds(rates.file_read, requests, double(read.file_bytes), pack, lanes);
+      const auto requests = double(read.requests), bytes = double(read.file_bytes);
+      // Most of the tens of thousands that a large model has are like the one before.
+      if (std::tuple now(requests, bytes, pack); now != like) {
+        like = now;
+        seconds = read_seconds(rates.file_read, requests, bytes, pack, lanes);
+      }
+      stage.disk += seconds;
       weight_cpu_ += pack;
       weight_reads_ += requests;
     }

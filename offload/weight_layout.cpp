@@ -54,10 +54,13 @@ bool follows(const Stretch& a, const Stretch& b) {
 // In the order of the file.
 std::vector<DiskRead> reads_of(std::vector<DiskRun> runs) {
   std::vector<std::pair<Stretch, DiskRun>> sorted;
+  sorted.reserve(runs.size());
   for (const DiskRun& d : runs) sorted.emplace_back(stretch_of(d.run), d);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+  const auto before = [](const auto& a, const auto& b) {
     return std::pair(a.first.file, a.first.begin) < std::pair(b.first.file, b.first.begin);
-  });
+  };
+  if (!std::is_sorted(sorted.begin(), sorted.end(), before))
+    std::stable_sort(sorted.begin(), sorted.end(), before);
   std::vector<DiskRead> reads;
   for (size_t i = 0; i < sorted.size(); i++) {
     const auto& [stretch, run] = sorted[i];
@@ -74,7 +77,7 @@ std::vector<DiskRead> reads_of(std::vector<DiskRun> runs) {
 }
 
 // Places of the stage's matrices in slot and host home.
-void lay_out_stage(StageLayout& stage, Arena& host) {
+void lay_out_stage(StageLayout& stage, Arena& host, WeightLayout::Reads reads) {
   stage.host_at = host.used();
   Arena slot;
   std::vector<DiskRun> runs;
@@ -83,12 +86,12 @@ void lay_out_stage(StageLayout& stage, Arena& host) {
     m.slot_at = take(slot, m, m.streamed());
     m.host_at = stage.host_at + m.slot_at;
     if (m.homes.host > 0) stage.host_bytes = m.slot_at + size_t(m.homes.host) * panel_bytes;
-    if (m.homes.disk == 0) continue;
+    stage.disk_bytes += size_t(m.homes.disk) * panel_bytes;
+    if (m.homes.disk == 0 || reads == WeightLayout::Reads::left_out) continue;
     const int64_t first = m.homes.device + m.homes.host;
     for (const PanelRun& run : cut({m.plan, first, m.homes.disk})) {
       const auto before = size_t(run.first - m.homes.device);
       runs.push_back({run, m.slot_at + before * panel_bytes});
-      stage.disk_bytes += run.bytes();
     }
   }
   stage.disk = reads_of(std::move(runs));
@@ -130,7 +133,8 @@ Weight MatrixPlace::weight(int64_t first, int64_t count, const std::byte* panels
   return w;
 }
 
-WeightLayout::WeightLayout(const WeightPlan& plan, const ModelSpec& spec, const Shares& shares)
+WeightLayout::WeightLayout(const WeightPlan& plan, const ModelSpec& spec, const Shares& shares,
+                           Reads reads)
     : stages(size_t(spec.stages())) {
   const std::vector<MatrixSize> sizes = matrix_sizes(plan, spec);
   const std::vector<PanelHomes> homes = place_weights(sizes, shares);
@@ -155,9 +159,9 @@ WeightLayout::WeightLayout(const WeightPlan& plan, const ModelSpec& spec, const 
     }
   }
   const size_t own = stages.size() - (spec.tied_head ? 1 : 0);
-  if (spec.tied_head) lay_out_stage(stages.back(), host);  // looked up in as well
+  if (spec.tied_head) lay_out_stage(stages.back(), host, reads);  // looked up in as well
   looked_up_bytes = host.used();
-  for (size_t i = 0; i < own; i++) lay_out_stage(stages[i], host);
+  for (size_t i = 0; i < own; i++) lay_out_stage(stages[i], host, reads);
   for (const StageLayout& stage : stages)
     for (const DiskRead& read : stage.disk) largest_read = std::max(largest_read, read.bytes);
   slot_bytes = share_slots(stages);

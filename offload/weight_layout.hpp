@@ -64,7 +64,11 @@ struct HostHome {
 // The order of a stage's matrices is that of their panels in the slot, so the host home of a stage
 // is the image of its slot's beginning, and panels from host and file meet without a gap.
 struct WeightLayout {
-  WeightLayout(const WeightPlan& plan, const ModelSpec& spec, const Shares& shares);
+  // Reads of a large model are tens of thousands; who only asks for room on the device or in the
+  // home on the host leaves them out.
+  enum class Reads { listed, left_out };
+  WeightLayout(const WeightPlan& plan, const ModelSpec& spec, const Shares& shares,
+               Reads reads = Reads::listed);
 
   std::vector<StageLayout> stages;
   // Tables that stage 0 looks up in, where they lie. A tied one is the head's: the same places.

@@ -78,11 +78,12 @@ OffloadMemory WeightPrefetcher::memory(const Checkpoint& checkpoint, const Model
   return measure(WeightLayout(plan, spec, o.shares), checkpoint.reopened(o.caching), ops, o);
 }
 
-size_t WeightPrefetcher::device_memory(const WeightPlan& plan, const ModelSpec& spec,
-                                       const WeightOffload& options) {
+OffloadMemory WeightPrefetcher::unstaged_memory(const WeightPlan& plan, const ModelSpec& spec,
+                                                const WeightOffload& options) {
+  const WeightLayout layout(plan, spec, options.shares, WeightLayout::Reads::left_out);
   Arenas all;
-  carve(WeightLayout(plan, spec, options.shares), checked(options), /*arriving=*/0, all);
-  return all.device.used();
+  carve(layout, checked(options), /*arriving=*/0, all);
+  return {layout.device_bytes, all.device.used() - layout.device_bytes, layout.host_bytes, 0};
 }
 
 WeightPrefetcher::WeightPrefetcher(const Checkpoint& checkpoint, const ModelSpec& spec,

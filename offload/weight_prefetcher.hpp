@@ -42,9 +42,9 @@ class WeightPrefetcher final : public WeightFeed {
   static OffloadMemory memory(const Checkpoint& checkpoint, const ModelSpec& spec,
                               const WeightPlan& plan, const Ops& ops, const WeightOffload& options);
 
-  // The part of it on the device; unlike the rest it takes no look at the file.
-  static size_t device_memory(const WeightPlan& plan, const ModelSpec& spec,
-                              const WeightOffload& options);
+  // All but the staging, which takes a look at the file.
+  static OffloadMemory unstaged_memory(const WeightPlan& plan, const ModelSpec& spec,
+                                       const WeightOffload& options);
 
   void prefetch(int stage) override;
   LayerWeights acquire(int stage, Stream& reader) override;

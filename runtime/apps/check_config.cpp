@@ -1,6 +1,10 @@
 #include "runtime/apps/check_config.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "policies/registry.hpp"
@@ -115,8 +119,16 @@ void check_homes(const PlacementConfig& p, const std::string& hidden, const RunC
   const bool written = p.cache.disk > 0 || (!config.synthetic.shape.empty() && p.weights.disk > 0);
   std::error_code absent;
   const std::string folder = folder_of(config);
-  if (written && command != Command::validate && !std::filesystem::is_directory(folder, absent))
-    fail(Fault::bad_config, "{}: {} is not a folder", sources.name("memory.folder"), folder);
+  if (!written) return;
+  std::string why;
+  if (!std::filesystem::is_directory(folder, absent))
+    why = fmt::format("{}: {} is not a folder", sources.name("memory.folder"), folder);
+  else if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    why = fmt::format("{}: no file can be made in {}: {}", sources.name("memory.folder"), folder,
+                      std::strerror(errno));
+  if (why.empty()) return;
+  if (command != Command::validate) fail(Fault::bad_config, "{}", why);
+  log::warning("on this machine a run would be refused: {}", why);
 }
 
 void check_placement(const RunConfig& config, const Sources& sources, Command command) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 
@@ -45,7 +46,9 @@ std::string bytes_text(size_t bytes) {
     value /= 1024;
     unit++;
   }
-  return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+  // Up, so that what a run is said to need is enough when it is given back as a cap.
+  return unit == 0 ? fmt::format("{} bytes", bytes)
+                   : fmt::format("{:.1f} {}", std::ceil(value * 10) / 10, kUnits[unit]);
 }
 
 std::string count_text(int64_t count) {

@@ -79,26 +79,31 @@ Output::Output(const std::string& path, bool emptied)
   if (descriptor_ < 0)
     fail(Fault::io, "{}: cannot open for writing: {}", name_, std::strerror(errno));
   if (is_special(path)) return;
-  try {
-    // Two jobs in one file would mix their rows. File systems without locks are taken as they are.
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-      fail(Fault::io, "{}: another process is writing it", name_);
-    if (emptied && ::ftruncate(descriptor_, 0) != 0)
-      fail(Fault::io, "{}: cannot empty: {}", name_, std::strerror(errno));
-  } catch (...) {
+  // Two jobs in one file would mix their rows. File systems without locks are taken as they are.
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(descriptor_);
-    throw;
+    fail(Fault::io, "{}: another process is writing it", name_);
   }
+  full_ = emptied;
 }
 
 Output::~Output() {
   if (owned_ && descriptor_ >= 0) ::close(descriptor_);
 }
 
-void Output::write(std::string_view bytes) { write_all(descriptor_, bytes, name_); }
+void Output::empty() {
+  if (std::exchange(full_, false) && ::ftruncate(descriptor_, 0) != 0)
+    fail(Fault::io, "{}: cannot empty: {}", name_, std::strerror(errno));
+}
+
+void Output::write(std::string_view bytes) {
+  empty();
+  write_all(descriptor_, bytes, name_);
+}
 
 void Output::close() {
   if (!owned_ || descriptor_ < 0) return;
+  empty();
   const int status = ::close(descriptor_);
   descriptor_ = -1;
   if (status != 0) fail(Fault::io, "{}: cannot write: {}", name_, std::strerror(errno));

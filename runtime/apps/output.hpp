@@ -9,8 +9,9 @@ namespace hydrant {
 // A file, or standard output for "".
 class Output {
  public:
-  // Adds to a regular file that is there, or empties it first. Throws io when it cannot be opened
-  // for writing.
+  // Adds to a regular file that is there, or empties it before the first write, or when it is
+  // closed: a run that fails before it has anything to say leaves it as it was. Throws io when it
+  // cannot be opened for writing.
   explicit Output(const std::string& path, bool emptied = false);
   ~Output();
   Output(const Output&) = delete;
@@ -24,9 +25,12 @@ class Output {
   const std::string& name() const { return name_; }
 
  private:
+  void empty();
+
   std::string name_;
   int descriptor_ = -1;
   bool owned_ = false;
+  bool full_ = false;  // of what is to go
 };
 
 // Replaces the file's content at once: a new file beside it, on disk before it takes the name; the

@@ -187,8 +187,17 @@ Json plan_config(const PlanOption& option, const Model& model) {
   config.bench.profile = config.plan.profile;
   const Json all = effective_config(config, Command::validate);
   Json document = Json::object();
+  // Keys without an effect would be warned of.
+  const auto idle = [&, weights = config.placement.weights.device == 100,
+                     caches = config.placement.cache.device == 100](const std::string& path) {
+    if (path == "model") return !model.has_weights();
+    if (path == "prefetch.weight_slots" || path == "prefetch.disk_lanes") return weights;
+    if (path == "prefetch.cache_slots") return caches;
+    if (path == "overlap" || path == "memory.link") return weights && caches;
+    return path == "bench.budget" && option.budget.empty();
+  };
   for (const std::string path : kPaths) {
-    if (path == "model" && !model.has_weights()) continue;
+    if (idle(path)) continue;
     const size_t dot = path.find('.');
     const std::string section = path.substr(0, dot),
                       key = dot == path.npos ? "" : path.substr(dot + 1);

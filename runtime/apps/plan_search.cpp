@@ -17,6 +17,7 @@ namespace {
 constexpr int32_t kMostRows = 4096;  // that run together
 constexpr std::array<int32_t, 6> kGroups{1, 2, 4, 8, 16, 32};
 constexpr std::array<int32_t, 3> kMoreSlots{3, 4, 6};
+constexpr std::array<int32_t, 2> kFewerLanes{2, 1};  // their buffers take host memory
 constexpr double kAsFast = 1.01;  // a plan that is faster by less is not worth more memory
 constexpr size_t kRefined = 6;    // options whose slots and types of keys are varied
 
@@ -139,6 +140,11 @@ class Search {
       config.batch.rows_per_group = rows;
       config.batch.groups = groups;
       std::optional<PlanOption> option = option_of(config, placing.weights_on_host);
+      for (const int32_t lanes : fewer_lanes(config)) {
+        if (option) break;
+        config.prefetch.disk_lanes = lanes;
+        option = option_of(config, placing.weights_on_host);
+      }
       if (!option) continue;
       any = true;
       // Groups share what is streamed; where nothing is, one does.
@@ -147,6 +153,15 @@ class Search {
       found.options.push_back(std::move(*option));
     }
     return any;
+  }
+
+  // Than a configuration has, where host memory may be short.
+  std::vector<int32_t> fewer_lanes(const RunConfig& config) const {
+    std::vector<int32_t> lanes;
+    if (config_.memory.host)
+      for (const int32_t some : kFewerLanes)
+        if (some < config.prefetch.disk_lanes) lanes.push_back(some);
+    return lanes;
   }
 
   // The plan with as much of the weights on the device as has room there.
@@ -161,7 +176,8 @@ class Search {
     const std::optional<Shares> shares = find_shares(config, need.placed, weights_on_host);
     if (!shares) return std::nullopt;
     config.placement.weights = *shares;
-    option.plan = plan_run(config, model_, device_, need);
+    option.plan = plan_run(config, model_, device_, need, weights_);
+    option.plan.process = process_;
     if (!fits(option.plan)) return std::nullopt;
     option.work = workload_of(rows);
     if (config_.plan.rows > 0) option.work.rows = config_.plan.rows;
@@ -204,19 +220,34 @@ class Search {
     offload.disk_lanes = config.prefetch.disk_lanes;
     const std::optional<double> device = largest(99.99, [&](double share) {
       offload.shares = {share, 0, 100 - share};
-      return WeightPrefetcher::device_memory(weights_, model_.spec, offload) + taken <=
+      return WeightPrefetcher::unstaged_memory(weights_, model_.spec, offload).on_device() +
+                 taken <=
              limits_.device;
     });
     if (!device) return std::nullopt;
     if (!on_host) return Shares{*device, 0, std::round(10000 - 100 * *device) / 100};
-    const std::optional<double> host = largest(100 - *device, [&](double share) {
+    const auto need_of = [&](double share) {
       offload.shares = {*device, share, 100 - *device - share};
       return WeightPrefetcher::memory(model_.files.checkpoint, model_.spec, weights_, device_.ops(),
-                                      offload)
-                     .on_host() +
-                 on_host_taken <=
-             limits_.host;
-    });
+                                      offload);
+    };
+    const auto fits = [&](double share) {
+      return need_of(share).on_host() + on_host_taken <= limits_.host;
+    };
+    // Staging changes little with the share, and takes most of the time: once for all that read.
+    std::optional<double> host;
+    if (const double most = 100 - *device; fits(most)) {
+      host = most;
+    } else {
+      const size_t staging = need_of(0).staging + on_host_taken;
+      host = largest(most, [&](double share) {
+        offload.shares = {*device, share, 100 - *device - share};
+        return WeightPrefetcher::unstaged_memory(weights_, model_.spec, offload).host_homes +
+                   staging <=
+               limits_.host;
+      });
+      if (host && !fits(*host)) host = largest(*host, fits);
+    }
     if (!host || *host == 0) return std::nullopt;
     return Shares{*device, *host, std::round(10000 - 100 * (*device + *host)) / 100};
   }
@@ -232,7 +263,7 @@ class Search {
                      [](const auto& a, const auto& b) { return a.plan.peak() < b.plan.peak(); });
   }
 
-  // More slots, and other keys and values where that was left open.
+  // More slots, fewer lanes, and other keys and values where that was left open.
   void refine(PlanFound& found) {
     std::vector<PlanOption> more;
     for (size_t i = 0; i < std::min(found.options.size(), kRefined); i++) {
@@ -246,6 +277,12 @@ class Search {
         for (const int32_t slots : kMoreSlots) {
           RunConfig config = option.config;
           config.prefetch.weight_slots = slots;
+          add(config);
+        }
+      if (option.plan.offload.shares.disk > 0)
+        for (const int32_t lanes : fewer_lanes(option.config)) {
+          RunConfig config = option.config;
+          config.prefetch.disk_lanes = lanes;
           add(config);
         }
       if (config_.cache.dtype == "auto" && cache_dtype(config_) != DType::f32) {
@@ -298,6 +335,7 @@ class Search {
   const MachineRates& rates_;
   WeightPlan weights_;
   Limits limits_;
+  const size_t process_ = resident_memory();  // before the search, which takes memory of its own
   RunConfig base_;
   std::vector<Request> rows_;
   size_t looked_at_ = 0;

@@ -72,10 +72,19 @@ size_t room(const std::optional<uint64_t>& cap, size_t available) {
   return cap ? std::min<size_t>(*cap, available) : available;
 }
 
+constexpr const char* kCache = "KV cache";
+
 size_t minus(size_t a, size_t b) { return a - std::min(a, b); }
 
 WeightOffload in_files(WeightOffload options) {
   options.shares = {0, 0, 100};
+  return options;
+}
+
+WeightOffload smallest(WeightOffload options) {
+  options = in_files(options);
+  options.disk_lanes = 1;
+  options.slots = 2;
   return options;
 }
 
@@ -90,7 +99,8 @@ Shares find_shares(const RunConfig& config, const Model& model, Device& device,
                left = minus(room(config.memory.device, minus(available, staging)), need);
   for (int percent = 99; percent > 0; percent--) {
     tried.shares = {double(percent), 0, double(100 - percent)};
-    if (WeightPrefetcher::device_memory(weights, model.spec, tried) <= left) return tried.shares;
+    if (WeightPrefetcher::unstaged_memory(weights, model.spec, tried).on_device() <= left)
+      return tried.shares;
   }
   return in_files(options).shares;
 }
@@ -127,17 +137,22 @@ Tier tier(const char* key, std::optional<uint64_t> cap, std::vector<MemoryItem> 
   return {key, cap, std::move(items)};
 }
 
-// `in_files`: what would do with all weights left in the model's files.
-std::string least_text(const Tier& tier, size_t in_files) {
-  return in_files < tier.bytes()
-             ? fmt::format("; with all weights left in the files {} would do", bytes_text(in_files))
-             : "; less will not do";
+// `least`: what would do with all weights left in the model's files, one lane and two slots.
+std::string least_text(const Tier& tier, size_t least) {
+  if (least < tier.bytes())
+    return fmt::format(
+        "; with all weights left in the files (prefetch.disk_lanes 1, weight_slots 2) {} would do",
+        bytes_text(least));
+  const bool cached = std::any_of(tier.items.begin(), tier.items.end(),
+                                  [](const MemoryItem& item) { return item.what == kCache; });
+  return cached ? "; less will not do with the cache where it is (placement.cache)"
+                : "; less will not do";
 }
 
-std::string over_cap(const Tier& tier, const Sources& sources, size_t in_files) {
+std::string over_cap(const Tier& tier, const Sources& sources, size_t least) {
   if (!tier.cap || tier.bytes() <= *tier.cap) return "";
   return fmt::format("{}: {} are not enough: this run needs {}{}", sources.name(tier.key),
-                     bytes_text(*tier.cap), tier.text(), least_text(tier, in_files));
+                     bytes_text(*tier.cap), tier.text(), least_text(tier, least));
 }
 
 std::string over_space(const RunPlan& plan, const Sources& sources) {
@@ -170,21 +185,21 @@ std::string system_text(size_t available) {
              : fmt::format("the system has {} of memory free", bytes_text(available));
 }
 
-std::string over_system(const Tier& tier, size_t available, size_t in_files) {
+std::string over_system(const Tier& tier, size_t available, size_t least) {
   if (tier.bytes() <= available) return "";
   return fmt::format("{}: this run needs {}{}", system_text(available), tier.text(),
-                     least_text(tier, in_files));
+                     least_text(tier, least));
 }
 
-// Of the tiers, with all weights left in the files.
+// Of the tiers, with weights that take as little as they can.
 struct Least {
   size_t device = 0, host = 0;
 };
 Least least_of(const RunPlan& plan, const Model& model, Device& device) {
   const OffloadMemory now = memory_of(model, plan.weights, device, plan.offload),
-                      files = memory_of(model, plan.weights, device, in_files(plan.offload));
-  return {plan.device.bytes() - now.on_device() + files.on_device(),
-          plan.host.bytes() - now.on_host() + files.on_host()};
+                      least = memory_of(model, plan.weights, device, smallest(plan.offload));
+  return {plan.device.bytes() - now.on_device() + least.on_device(),
+          plan.host.bytes() - now.on_host() + least.on_host()};
 }
 
 }  // namespace
@@ -266,13 +281,13 @@ RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, co
   plan.device = tier("memory.device", config.memory.device,
                      {{"weights", weights.device_homes},
                       {"room for weights that pass through", weights.ring},
-                      {"KV cache", rows.kv},
+                      {kCache, rows.kv},
                       {"room for caches that pass through", rows.cache.ring},
                       {"working memory", rows.workspace}});
   plan.host = tier("memory.host", config.memory.host,
                    {{"weights", weights.host_homes},
                     {"buffers for reading weights", weights.staging},
-                    {"KV cache", rows.cache.host},
+                    {kCache, rows.cache.host},
                     {"buffers of caches on disk", rows.cache.staging},
                     {"working memory of attention", rows.host_workspace},
                     {"hidden states", rows.hidden}});
@@ -280,7 +295,7 @@ RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, co
   const size_t written =
       checkpoint.is_made() && plan.offload.shares.disk > 0 ? checkpoint.made_bytes() : 0;
   plan.disk = tier("memory.disk", config.memory.disk,
-                   {{"KV cache", rows.cache.disk}, {"synthetic weights", written}});
+                   {{kCache, rows.cache.disk}, {"synthetic weights", written}});
   return plan;
 }
 

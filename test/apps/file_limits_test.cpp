@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "runtime/base/file.hpp"
 #include "test/apps/tiny_run.hpp"
 
 using namespace hydrant;
@@ -47,4 +48,32 @@ TEST_CASE("file limits: results, trace, cache and profile") {
                 4, "File too large");
   check_refused(run({"profile", "--folder", folder, "--output", out}, 1000), 4, "File too large");
   CHECK(files_in(folder) == 0);
+}
+
+TEST_CASE("file limits: a run that fails before its first row leaves earlier results as they are") {
+  const Tiny t;
+  const std::string out = t.work.file("out.jsonl"), lines = "{\"prompt\": \"a b\"}\n";
+  REQUIRE(t.generate(lines, {"--output", out}).code == 0);
+  const std::string before = read_text(out);
+  const Words again{"generate",
+                    "--model",
+                    t.model.path(),
+                    "--prompts",
+                    t.work.write("p.jsonl", lines),
+                    "--output",
+                    out,
+                    "--overwrite",
+                    "--quiet",
+                    "--placement-cache",
+                    "0,0",
+                    "--memory-folder",
+                    t.work.path()};
+  const size_t files = files_in(t.work.path());
+  check_refused(run(again, 1000), 4, "File too large");  // the cache's file
+  CHECK(read_text(out) == before);
+  const Outcome o = run(again, 0);
+  CAPTURE(o.err);
+  CHECK(o.code == 0);
+  CHECK(files_in(t.work.path()) == files);
+  CHECK(read_text(out).find('\n') == read_text(out).size() - 1);  // one row, not two
 }

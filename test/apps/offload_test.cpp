@@ -173,6 +173,31 @@ TEST_CASE("a plan that exceeds a cap by one byte is refused before anything is r
                 "--memory-host: 1 bytes are not enough: this run needs ");
 }
 
+TEST_CASE("what a run is said to need, and the least that would do, are enough as caps") {
+  const Tiny t;
+  const auto cap_after = [](const std::string& err, const std::string& words, const char* unit) {
+    const size_t at = err.find(words);
+    REQUIRE(at != err.npos);
+    const std::string text = err.substr(at + words.size());
+    const size_t end = text.find(unit);
+    REQUIRE(end != text.npos);
+    return text.substr(0, end - 1) + unit;  // "31.4 KiB" without its space
+  };
+  for (const char* rows : {"1", "2", "3", "5", "7"}) {
+    CAPTURE(rows);
+    const Words batch{"--rows-per-group", rows, "--placement-weights", "40"};
+    const Outcome o = t.generate(kLines, batch + Words{"--memory-device", "1KiB"});
+    check_refused(o, 3, "--memory-device: 1.0 KiB are not enough");
+    const std::string needed = cap_after(o.err, "needs ", "KiB"),
+                      least = cap_after(o.err, "weight_slots 2) ", "KiB");
+    CAPTURE(o.err, needed, least);
+    CHECK(t.generate(kLines, batch + Words{"--memory-device", needed}).code == 0);
+    CHECK(t.generate(kLines, {"--rows-per-group", rows, "--placement-weights", "0,0,100",
+                              "--disk-lanes", "1", "--memory-device", least})
+              .code == 0);
+  }
+}
+
 TEST_CASE("the cache on disk has its cap, its folder, and leaves nothing behind") {
   const Tiny t;
   const Words on_disk{"--placement-cache", "0,0,100"};

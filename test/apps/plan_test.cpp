@@ -190,6 +190,15 @@ TEST_CASE("a smaller cache lets the planner choose a batch several times larger"
   CHECK(batch_of(smaller) >= 3 * full);
 }
 
+TEST_CASE("where host memory is short a plan reads with fewer lanes") {
+  const Planning p;
+  const Json config =
+      p.planned(kShapes + "smollm2-135m.json",
+                kHalves + Words{"--memory-device", "220MB", "--memory-host", "3MiB"});
+  CAPTURE(config.dump());
+  CHECK(config["prefetch"]["disk_lanes"] == 1);
+}
+
 TEST_CASE("less memory on the device is never predicted to be faster") {
   const Planning p;
   const std::string shape = kShapes + "smollm2-135m.json";
