@@ -9,7 +9,12 @@ packages=(g++ cmake ninja-build pkg-config libfmt-dev libspdlog-dev nlohmann-jso
           libpcre2-dev libutf8proc-dev libboost1.81-dev liburing-dev catch2 python3 python3-numpy)
 if [[ "${1:-}" == "--ci" ]]; then
   packages+=(clang-14 libclang-rt-14-dev clang-format-14 git)
-elif [[ "${1:-}" == "--pip" || "${1:-}" == "--nvcc" ]]; then
+elif [[ "${1:-}" == "--pip" ]]; then
+  packages+=(python3-pip ca-certificates)
+elif [[ "${1:-}" == "--nvcc" ]]; then
+  for nvcc in "$(command -v nvcc || true)" "${CUDA_HOME:-}/bin/nvcc" "${CUDA_PATH:-}/bin/nvcc" /usr/local/cuda/bin/nvcc; do
+    [[ ! -x "$nvcc" ]] || exit 0
+  done
   packages+=(python3-pip ca-certificates)
 fi
 
@@ -20,9 +25,6 @@ for package in "${packages[@]}"; do
 done
 install_nvcc() {
   local to=build/cuda
-  for nvcc in "$(command -v nvcc || true)" "${CUDA_HOME:-}/bin/nvcc" "${CUDA_PATH:-}/bin/nvcc" /usr/local/cuda/bin/nvcc; do
-    [[ -x "$nvcc" ]] && return
-  done
   [[ -e $to/complete ]] && cmp -s scripts/cuda_packages.txt $to/complete && return
   echo "Fetching nvcc into $to" >&2
   rm -rf $to
