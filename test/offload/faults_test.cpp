@@ -81,18 +81,19 @@ TEST_CASE("a value that becomes infinite in the file is refused when it is read"
   const FileModel model({"opt"});
   LaneDevice device;
   const WeightPlan plan = model.plan(device.ops());
-  WeightPrefetcher feed(model.checkpoint, model.spec, plan, device, {.shares = {0, 0, 100}});
   const StoredTensor* down = model.checkpoint.find("model.decoder.layers.1.fc2.weight");
   REQUIRE(down);
-  const std::string error = refused_run(Fault::bad_file, device, model, feed, [&] {
+  {  // before anybody reads ahead, who would see that the file was changed, and nothing else tells
     const auto before = std::filesystem::last_write_time(model.path);
     std::fstream file(model.path, std::ios::binary | std::ios::in | std::ios::out);
     const float infinite = std::numeric_limits<float>::infinity();
     file.seekp(std::streamoff(down->offset) + 5 * down->columns * 4);
     file.write(reinterpret_cast<const char*>(&infinite), sizeof infinite);
     file.close();
-    std::filesystem::last_write_time(model.path, before);  // nothing else tells
-  });
+    std::filesystem::last_write_time(model.path, before);
+  }
+  WeightPrefetcher feed(model.checkpoint, model.spec, plan, device, {.shares = {0, 0, 100}});
+  const std::string error = refused_run(Fault::bad_file, device, model, feed, [] {});
   CHECK_THAT(error, Contains(model.path) &&
                         Contains("tensor model.decoder.layers.1.fc2.weight holds a value that is "
                                  "not finite in row 5"));
