@@ -202,6 +202,13 @@ Least least_of(const RunPlan& plan, const Model& model, Device& device) {
           plan.host.bytes() - now.on_host() + least.on_host()};
 }
 
+std::string over_caps(const RunPlan& plan, const Sources& sources, const Least& least) {
+  std::string why = over_cap(plan.device, sources, least.device);
+  if (why.empty()) why = over_cap(plan.host, sources, least.host);
+  if (why.empty()) why = over_cap(plan.disk, sources, plan.disk.bytes());
+  return why;
+}
+
 }  // namespace
 
 size_t Tier::bytes() const {
@@ -301,29 +308,25 @@ RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, co
 
 std::string over_caps(const RunPlan& plan, const Sources& sources, const Model& model,
                       Device& device) {
-  const Least least = least_of(plan, model, device);
-  std::string why = over_cap(plan.device, sources, least.device);
-  if (why.empty()) why = over_cap(plan.host, sources, least.host);
-  if (why.empty()) why = over_cap(plan.disk, sources, plan.disk.bytes());
-  return why;
+  return over_caps(plan, sources, least_of(plan, model, device));
 }
 
 std::string misfit(const RunPlan& plan, const Sources& sources, const Model& model,
                    Device& device) {
-  const auto [on_device, on_host] = least_of(plan, model, device);
-  std::string why = over_caps(plan, sources, model, device);
+  const Least least = least_of(plan, model, device);
+  std::string why = over_caps(plan, sources, least);
   if (why.empty()) why = over_space(plan, sources);
   if (!why.empty()) return why;
   if (!device.is_host()) {
     const size_t left = device.available(Memory::device);
     if (plan.device.bytes() > left)
       return fmt::format("the device has {} of memory free: this run needs {}{}", bytes_text(left),
-                         plan.device.text(), least_text(plan.device, on_device));
-    return over_system(plan.host, device.available(Memory::pinned), on_host);
+                         plan.device.text(), least_text(plan.device, least.device));
+    return over_system(plan.host, device.available(Memory::pinned), least.host);
   }
   Tier both = plan.device;
   both.items.insert(both.items.end(), plan.host.items.begin(), plan.host.items.end());
-  return over_system(both, device.available(Memory::device), on_device + on_host);
+  return over_system(both, device.available(Memory::device), least.device + least.host);
 }
 
 RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,

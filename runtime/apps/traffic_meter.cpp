@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <optional>
-#include "offload/disk_writes.hpp"
 
+#include "offload/disk_writes.hpp"
 #include "runtime/apps/figures.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/engine/limits.hpp"
