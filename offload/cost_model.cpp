@@ -72,7 +72,7 @@ CostModel::CostModel(const MachineRates& rates, const CostSetup& setup)
     stage.reads = int64_t(layout.disk.size());
     moving_stages_ += stage.moves;
     const auto moved = double(layout.host_bytes + layout.disk_bytes);
-    stage.link = up_seconds(moved, moved);
+    stage.link = link_seconds(&BusRates::up, moved, moved);
     const int lanes = o.overlap ? o.disk_lanes : 1;
     for (const DiskRead& read : layout.disk) {
       double pack = 0;
@@ -109,14 +109,9 @@ int64_t CostModel::block_elements(const ModelSpec& spec) {
   return 2 * int64_t{spec.hidden} + spec.qkv_width() + (b.gated ? 3 : 1) * int64_t{b.ffn};
 }
 
-double CostModel::up_seconds(double bytes, double piece) const {
-  const double rate = rates_.bus.measured() ? rates_.bus.up.at(piece) : rates_.copy.at(1),
-               link = setup_.weight_options.link;
-  return bytes / (link > 0 ? std::min(rate, link) : rate);
-}
-
-double CostModel::down_seconds(double bytes, double piece) const {
-  const double rate = rates_.bus.measured() ? rates_.bus.down.at(piece) : rates_.copy.at(1),
+double CostModel::link_seconds(Way way, double bytes, double piece) const {
+  const BusRates& bus = rates_.bus;
+  const double rate = bus.measured() ? (bus.*way).at(piece) : rates_.copy.at(1),
                link = setup_.weight_options.link;
   return bytes / (link > 0 ? std::min(rate, link) : rate);
 }
@@ -328,8 +323,8 @@ CostModel::StepCost CostModel::step(const Load& load, const Workload& work) cons
   const double hidden = hidden_bytes(load);
   // Rows of the cache come and go head by head.
   const double piece = setup_.caches ? double(setup_.caches->head_bytes(0)) : hidden;
-  l.link = weight_link_ + up_seconds(double(cache.to_device) + hidden, piece);
-  l.link_down = down_seconds(double(cache.to_host) + hidden, piece);
+  l.link = weight_link_ + link_seconds(&BusRates::up, double(cache.to_device) + hidden, piece);
+  l.link_down = link_seconds(&BusRates::down, double(cache.to_host) + hidden, piece);
   l.link_both = both_seconds(l, piece);
   l.disk = weight_disk_;
   l.cache_disk = cache_disk(load, work);

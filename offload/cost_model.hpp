@@ -128,9 +128,9 @@ class CostModel {
   // How many of [first, first + count) lie in [begin, end).
   static int64_t overlap(int64_t first, int64_t count, int64_t begin, int64_t end);
   const Pass& pass(int64_t rows) const;
-  // Of bytes in copies of `piece`: to the device, and to the host.
-  double up_seconds(double bytes, double piece) const;
-  double down_seconds(double bytes, double piece) const;
+  // Of bytes in copies of `piece`, which go alone.
+  using Way = Curve BusRates::*;
+  double link_seconds(Way way, double bytes, double piece) const;
   double both_seconds(const LaneSeconds& lanes, double piece) const;
   void add_decode(Compute& sum, const Load& load, const Workload& work) const;
   double add_prompts(Compute& sum, const Load& load, const Workload& work) const;
