@@ -9,6 +9,7 @@
 #include "runtime/apps/command.hpp"
 #include "runtime/apps/config_file.hpp"
 #include "runtime/apps/figures.hpp"
+#include "runtime/apps/list_devices.hpp"
 #include "runtime/apps/memory_plan.hpp"
 #include "runtime/apps/output.hpp"
 #include "runtime/backends/registry.hpp"
@@ -193,30 +194,6 @@ std::string text_of(const OrderedJson& doc, const MemoryPlan& plan, const RunCon
   out += fmt::format("machine       {}: {}, {} threads{}\n", m["device"].get<std::string>(),
                      m["isa"].get<std::string>(), number(m["threads"]), usable);
   return out + memory_text(plan, config);
-}
-
-// Each backend of this build, and each device that it finds.
-int list_devices(const RunConfig& config) {
-  OrderedJson list = OrderedJson::array();
-  std::string text;
-  const auto add = [&](const std::string& name, const std::string& about, bool usable) {
-    list.push_back({{"device", name}, {"about", about}, {"usable", usable}});
-    text += fmt::format("{:<10}{}{}\n", name, usable ? "" : "cannot be used: ", about);
-  };
-  for (const Backend& b : backends()) {
-    const std::string why = b.trouble();
-    if (!why.empty()) {
-      add(std::string(b.name), why, false);
-    } else if (!b.devices) {
-      add(std::string(b.name), b.open({})->describe(), true);
-    } else {
-      const std::vector<std::string> devices = b.devices();
-      for (size_t i = 0; i < devices.size(); i++)
-        add(fmt::format("{}:{}", b.name, i), devices[i], true);
-    }
-  }
-  Output("").write(config.inspect.json ? OrderedJson{{"devices", list}}.dump(2) + "\n" : text);
-  return 0;
 }
 
 }  // namespace

@@ -110,7 +110,8 @@ TEST_CASE("a card that is there and cannot be used is not passed over in silence
   };
   check("EMU_DRIVER", "11040", "the NVIDIA driver is for CUDA 11.4, this program needs one for ");
   check("EMU_SM", "61", "no NVIDIA device of compute capability 7.5 or later");
-  check("EMU_START", "2", "cuda: the chosen device: the device has no memory left");
+  check("EMU_START", "2", "device: cuda:0: no memory left there for one more program");
+  check("EMU_START", "46", "device: cuda:0: it takes no program, or no other");
   check("EMU_CODE", "0",
         "device: cuda:0: this program was built without code for compute capability 8.0");
   CHECK(chosen_with("EMU_DEVICES", "0") == "cpu");

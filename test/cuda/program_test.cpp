@@ -42,8 +42,38 @@ TEST_CASE("devices are listed with what they are, or why they cannot be used") {
                                                       "cuda:1    Emulated GPU, sm_80, 2048 MiB\n"));
   CHECK_THAT(list({"EMU_DEVICES=0"}),
              Catch::Contains("cuda      cannot be used: no NVIDIA driver is installed\n"));
-  CHECK_THAT(list({"EMU_DRIVER=11040"}), Catch::Contains("needs one for"));
+  CHECK_THAT(list({"EMU_DRIVER=11040"}),
+             Catch::Contains("cuda      cannot be used: the NVIDIA driver") &&
+                 Catch::Contains("needs one for"));
   check_refused(run_where({}, {"inspect", "--devices", "/some/model"}), 2, "--devices");
+}
+
+TEST_CASE("what is found out when a device is opened is said in its line, and only there") {
+  const auto check = [](const std::string& fault, const std::string& sm, const std::string& why) {
+    const Outcome o = run_where({"EMU_DEVICES=3", "EMU_ONLY=1", fault}, {"inspect", "--devices"});
+    CAPTURE(fault, o.out, o.err);
+    CHECK(o.code == 0);
+    CHECK_THAT(o.out, Catch::EndsWith("cuda:0    Emulated GPU, sm_80, 2048 MiB\n"
+                                      "cuda:1    Emulated GPU, sm_" +
+                                      sm + ", 2048 MiB; cannot be used: " + why +
+                                      "\n"
+                                      "cuda:2    Emulated GPU, sm_80, 2048 MiB\n"));
+    CHECK(o.err == "");
+  };
+  check("EMU_START=2", "80", "no memory left there for one more program");
+  check("EMU_START=46", "80",
+        "it takes no program, or no other beside the one that has it (its compute mode: nvidia-smi "
+        "-q -d COMPUTE)");
+  check("EMU_START=999", "80",
+        "it cannot be opened: an error of the emulated device (cudaErrorEmulated)");
+  check("EMU_CODE=0", "80",
+        "this program was built without code for compute capability 8.0 "
+        "(HYDRANT_CUDA_ARCHITECTURES)");
+  check("EMU_SM=61", "61", "compute capability 6.1, expected 7.5 or later");
+  // Where none can be used, each still says why.
+  const Outcome none = run_where({"EMU_DEVICES=2", "EMU_SM=61"}, {"inspect", "--devices"});
+  CHECK_THAT(none.out, Catch::Contains("\ncuda:1    Emulated GPU, sm_61") &&
+                           Catch::Contains("cuda:0    Emulated GPU, sm_61"));
 }
 
 TEST_CASE("one of several devices is chosen by its number") {

@@ -28,18 +28,12 @@ CudaDevice::CudaDevice(const DeviceOptions& options)
     : index_(options.index), threads_(helpers(options.threads)) {
   if (!options.isa.empty())
     fail(Fault::bad_config, "isa: '{}' is the CPU's; a card has only its own", options.isa);
-  select();
   const int sm = capability(index_);
   if (sm < kLeastCapability)
     fail(Fault::bad_config, "device: cuda:{}: compute capability {}.{}, expected {}.{} or later",
          index_, sm / 10, sm % 10, kLeastCapability / 10, kLeastCapability % 10);
-  const cudaError_t code = probe();
-  if (code == cudaErrorNoKernelImageForDevice)
-    fail(Fault::bad_config,
-         "device: cuda:{}: this program was built without code for compute capability {}.{} "
-         "(HYDRANT_CUDA_ARCHITECTURES)",
-         index_, sm / 10, sm % 10);
-  check(code, "the program's code for the device");
+  check_opened(cudaSetDevice(index_), index_);
+  check_opened(probe(), index_);
   blas_library();  // now, and not in the middle of a run
   architecture_ = fmt::format("sm_{}", sm);
   description_ = fmt::format("cuda:{} {}", index_, describe_devices().at(size_t(index_)));

@@ -20,6 +20,28 @@ void check(cudaError_t error, std::string_view what) {
        cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
+void check_opened(cudaError_t error, int device) {
+  if (error == cudaSuccess) return;
+  cudaGetLastError();  // it would be the next call's, too
+  if (error == cudaErrorMemoryAllocation)
+    fail(Fault::out_of_memory, "device: cuda:{}: no memory left there for one more program",
+         device);
+  if (error == cudaErrorDevicesUnavailable)
+    fail(Fault::io,
+         "device: cuda:{}: it takes no program, or no other beside the one that has it "
+         "(its compute mode: nvidia-smi -q -d COMPUTE)",
+         device);
+  if (error == cudaErrorNoKernelImageForDevice) {
+    const int sm = capability(device);
+    fail(Fault::bad_config,
+         "device: cuda:{}: this program was built without code for compute capability {}.{} "
+         "(HYDRANT_CUDA_ARCHITECTURES)",
+         device, sm / 10, sm % 10);
+  }
+  fail(Fault::io, "device: cuda:{}: it cannot be opened: {} ({})", device,
+       cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
 int capability(int device) {
   int major = 0, minor = 0;
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),

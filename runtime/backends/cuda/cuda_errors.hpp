@@ -12,6 +12,11 @@ namespace hydrant::cuda {
 // of a kernel's fault at some later call: the message says so.
 void check(cudaError_t error, std::string_view what);
 
+// The same for the first calls on a device, which make a context there: throws io where another
+// process has it to itself or it takes none, out_of_memory, or bad_config where this program has no
+// code for its architecture.
+void check_opened(cudaError_t error, int device);
+
 // "" when a device can be used; else one line that says why not: no driver, an old one and the
 // version that is needed, no device, or none that is new enough.
 std::string trouble();

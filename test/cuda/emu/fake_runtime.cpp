@@ -21,6 +21,7 @@ constexpr int kUsualShared = 48 << 10, kMostShared = 99 << 10;
 
 std::atomic<cudaError_t> broken{cudaSuccess};
 thread_local cudaError_t last = cudaSuccess;
+thread_local int chosen = 0;
 std::map<const void*, int> shared_allowed;  // [kernel], beyond what all may have
 
 cudaError_t returned(cudaError_t error) {
@@ -93,8 +94,10 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-  if (settings().start != 0) return returned(cudaError_t(settings().start));
-  return returned(device < settings().devices ? cudaSuccess : cudaErrorInvalidDevice);
+  if (settings().start != 0 && singled_out(device)) return returned(cudaError_t(settings().start));
+  if (device >= settings().devices) return returned(cudaErrorInvalidDevice);
+  chosen = device;
+  return returned(cudaSuccess);
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
@@ -102,13 +105,14 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->totalGlobalMem = settings().device_bytes;
   return returned(cudaSuccess);
 }
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  const int capability = singled_out(device) ? settings().capability : Settings{}.capability;
   switch (attribute) {
     case cudaDevAttrComputeCapabilityMajor:
-      *value = settings().capability / 10;
+      *value = capability / 10;
       break;
     case cudaDevAttrComputeCapabilityMinor:
-      *value = settings().capability % 10;
+      *value = capability % 10;
       break;
     case cudaDevAttrMultiProcessorCount:
       *value = 4;
@@ -123,7 +127,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
 }
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   *attributes = {};
-  return returned(settings().code ? cudaSuccess : cudaErrorNoKernelImageForDevice);
+  return returned(settings().code || !singled_out(chosen) ? cudaSuccess
+                                                          : cudaErrorNoKernelImageForDevice);
 }
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize)
