@@ -35,9 +35,11 @@ std::vector<RowHomes> place_rows(const Shares& shares, int32_t groups, int32_t r
   return homes;
 }
 
-CacheLayout::CacheLayout(const KvShape& shape, const Shares& shares, bool staged, const Ops& ops)
+CacheLayout::CacheLayout(const KvShape& shape, const Shares& shares, bool staged, const Ops& ops,
+                         bool written_whole)
     : shape_(shape),
       staged_(staged),
+      written_whole_(written_whole),
       homes_(place_rows(shares, shape.groups, shape.rows_per_group)),
       run_bytes_(ops.kv_run_bytes(shape.dtype, shape.head_dim)) {
   for (size_t layer = 0; layer < shape.capacity.size(); layer++) {
@@ -102,7 +104,9 @@ CacheMoves CacheLayout::decode_moves(int32_t layer, int32_t group, int32_t place
   CacheMoves moves = token_moves(1);
   if (staged_) {
     moves.to_device = heads * size_t(filled_runs(slots, position)) * run_bytes_;
-    moves.to_host = heads * (slots.evicts_at(position) ? 2 : 1) * (run_bytes_ / kRunSlots);
+    moves.to_host = written_whole_
+                        ? heads * size_t(filled_runs(slots, position + 1)) * run_bytes_
+                        : heads * (slots.evicts_at(position) ? 2 : 1) * (run_bytes_ / kRunSlots);
   }
   if (place >= h.first_on_disk()) moves.read = block_bytes(layer);
   return moves;

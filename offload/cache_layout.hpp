@@ -26,8 +26,10 @@ class CacheLayout {
   static constexpr size_t kUnit = File::kBlock;  // of what is written to the file, and its borders
 
   // staged: rows of the host home pass through the ring on the device as well. ops: of whoever
-  // attends rows that are not at home on the device.
-  CacheLayout(const KvShape& shape, const Shares& shares, bool staged, const Ops& ops);
+  // attends rows that are not at home on the device. written_whole: kernels do not reach the host
+  // home, so that all that a staged row has goes back there after a step.
+  CacheLayout(const KvShape& shape, const Shares& shares, bool staged, const Ops& ops,
+              bool written_whole = false);
 
   const RowHomes& homes(int32_t group) const { return homes_[size_t(group)]; }
   const KvShape& shape() const { return shape_; }
@@ -72,7 +74,7 @@ class CacheLayout {
   CacheMoves token_moves(int32_t tokens) const;
 
   KvShape shape_;
-  bool staged_;
+  bool staged_, written_whole_;
   std::vector<RowHomes> homes_;
   size_t run_bytes_;
   std::vector<size_t> head_bytes_;         // [layer]

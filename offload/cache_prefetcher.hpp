@@ -43,6 +43,8 @@ class CachePrefetcher final : public CacheFeed {
   void finish_step(Stream& reader) override;
   std::string failure(int32_t group, int32_t place) const override;
   HostLane* host_lane() override { return host_ ? &*host_ : nullptr; }
+  // Kernels write home: it is pinned, or theirs. Else staged rows are written whole.
+  bool writes_in_place() const { return in_place_; }
 
  private:
   enum class Home : uint8_t { device, host, disk };
@@ -75,7 +77,7 @@ class CachePrefetcher final : public CacheFeed {
   Link &up_, &down_;
   CacheTraffic& traffic_;
   Buffer on_device_, on_host_;
-  bool in_place_ = true;  // kernels write home: it is pinned
+  bool in_place_ = true;
   std::byte* host_homes_ = nullptr;
   int slots_;
   bool ahead_;

@@ -59,7 +59,7 @@ std::unique_ptr<DiskFile> OffloadedCaches::open_spill_file(const CacheOffload& o
 CacheLayout OffloadedCaches::layout(const KvShape& shape, const Ops& ops) const {
   KvShape all = shape;
   all.host_attends = host_ != nullptr;
-  return {all, options_.shares, staged_, host_ ? host_->ops() : ops};
+  return {all, options_.shares, staged_, host_ ? host_->ops() : ops, written_whole_};
 }
 
 std::vector<int32_t> OffloadedCaches::resident(const KvShape& shape) const {
@@ -75,11 +75,14 @@ CacheNeed OffloadedCaches::need(const KvShape& shape, const Ops& ops) const {
 
 std::unique_ptr<CacheFeed> OffloadedCaches::open(Device& device, const KvShape& shape,
                                                  const KvCache& cache) {
+  written_whole_ = false;
   const CacheLayout where = layout(shape, device.ops());
   std::unique_ptr<DiskFile> file;
   if (where.file_bytes() > 0) file = open_file_(options_, where.file_bytes());
-  return std::make_unique<CachePrefetcher>(device, host_, where, cache, options_, std::move(file),
-                                           up_, down_, traffic_);
+  auto feed = std::make_unique<CachePrefetcher>(device, host_, where, cache, options_,
+                                                std::move(file), up_, down_, traffic_);
+  written_whole_ = !feed->writes_in_place();
+  return feed;
 }
 
 }  // namespace hydrant

@@ -31,7 +31,7 @@ class OffloadedCaches final : public CacheHomes {
   std::unique_ptr<CacheFeed> open(Device& device, const KvShape& shape,
                                   const KvCache& cache) override;
 
-  // What tells before a step what it moves.
+  // What tells before a step what it moves: for homes like those that open() gave last.
   CacheLayout layout(const KvShape& shape, const Ops& ops) const;
   Link& up() { return up_; }
   const CacheTraffic& traffic() const { return traffic_; }  // of all jobs so far
@@ -39,7 +39,7 @@ class OffloadedCaches final : public CacheHomes {
  private:
   CacheOffload options_;
   Device* host_;  // null where the device attends all rows
-  bool staged_;
+  bool staged_, written_whole_ = false;
   OpenFile open_file_;
   Link own_up_, down_;
   Link& up_;

@@ -54,15 +54,14 @@ void add_traffic(OrderedJson& row, const BenchResult& result, const BenchMachine
   add("host_bytes_per_step", t.measured.from_host, t.predicted.from_host);
   add("disk_bytes_per_step", t.measured.from_disk, t.predicted.from_disk);
   add("file_bytes_per_step", t.measured.file, t.predicted.file);
-  const uint64_t runs = result.runs.size();
   const CacheMoves &moved = t.caches, &said = result.cache_moves.moves;
   add_homes("cache", result.cache_homes);
-  add("cache_to_device_bytes_per_step", moved.to_device, runs * said.to_device);
-  add("cache_to_host_bytes_per_step", moved.to_host, runs * said.to_host);
-  add("cache_read_bytes_per_step", moved.read, runs * said.read);
+  add("cache_to_device_bytes_per_step", moved.to_device, said.to_device);
+  add("cache_to_host_bytes_per_step", moved.to_host, said.to_host);
+  add("cache_read_bytes_per_step", moved.read, said.read);
   row["cache_written_bytes"] = moved.written;  // wear: of all repeats
   row["predicted_cache_written_bytes"] =
-      result.cache_moves.all_written ? OrderedJson(runs * said.written) : OrderedJson();
+      result.cache_moves.all_written ? OrderedJson(said.written) : OrderedJson();
   row["link_bytes_per_second"] = machine.link ? OrderedJson(*machine.link) : OrderedJson();
 }
 

@@ -26,7 +26,7 @@ struct BenchResult {
   size_t peak = 0, predicted_peak = 0;
   double decode_bytes = 0;     // weights and cache that one run's decode steps must read
   Traffic traffic;             // of the runs together
-  PredictedMoves cache_moves;  // of one
+  PredictedMoves cache_moves;  // the same
   std::optional<Agreement> agreement;
   std::optional<Prediction> prediction;  // by the profile that was given
 };

@@ -55,6 +55,8 @@ class PeakWatch {
 BenchRun::BenchRun(const RunConfig& config, const Model& model, Device& device, LoadedModel& loaded,
                    const MemoryNeed& planned, std::span<BenchResult* const> results)
     : config_(config),
+      spec_(model.spec),
+      ops_(device.ops()),
       loaded_(loaded),
       kv_dtype_(cache_dtype(config)),
       without_rows_(loaded.plan().peak() - planned.memory()),
@@ -63,8 +65,6 @@ BenchRun::BenchRun(const RunConfig& config, const Model& model, Device& device, 
   for (BenchResult* r : results_) {
     const BenchCase& c = *r->bench;
     r->decode_bytes = decode_bytes(c, model, loaded.weights(), kv_dtype_);
-    r->cache_moves =
-        predicted_cache_moves(loaded, model.spec, device.ops(), c.shape, kv_dtype_, c.requests);
   }
   if (config.bench.profile.empty()) return;
   const MachineRates rates = read_profile(config.bench.profile);
@@ -125,6 +125,7 @@ void BenchRun::run_once(size_t index, bool counts) {
   if (counts) {
     r.runs.push_back({end.figures.prefill_seconds, end.figures.decode_seconds});
     r.traffic += traffic.end(end.figures.steps);
+    r.cache_moves += predicted_cache_moves(loaded_, spec_, ops_, c.shape, kv_dtype_, c.requests);
   }
   free_tokens_[index] = std::move(tokens);
 }

@@ -25,6 +25,8 @@ class BenchRun {
   void add_agreement();
 
   const RunConfig& config_;
+  const ModelSpec& spec_;
+  const Ops& ops_;
   LoadedModel& loaded_;
   DType kv_dtype_;
   size_t without_rows_;  // that the process takes, once all has been used

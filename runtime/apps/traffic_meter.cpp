@@ -102,6 +102,12 @@ void TrafficMeter::report(int64_t steps) {
             link_ > 0 ? fmt::format("; link held to {:.1f} GB/s", link_ / 1e9) : "");
 }
 
+PredictedMoves& PredictedMoves::operator+=(const PredictedMoves& other) {
+  moves += other.moves;
+  all_written &= other.all_written;
+  return *this;
+}
+
 PredictedMoves predicted_cache_moves(LoadedModel& model, const ModelSpec& spec, const Ops& ops,
                                      const BatchShape& shape, DType kv_dtype,
                                      std::span<const Request> rows) {

@@ -39,12 +39,15 @@ class TrafficMeter {
   Count begin_;
 };
 
-// What caches are to move when all rows begin together and none ends early.
+// What caches are to move when all rows begin together and none ends early. Where homes on the host
+// lie, pinned or not, is as the model's last run had it.
 struct PredictedMoves {
   CacheMoves moves;
   // What rows that decode write is known. It is not where who leaves depends on what was attended
   // to: `written` is of prompts alone then.
   bool all_written = true;
+
+  PredictedMoves& operator+=(const PredictedMoves& other);
 };
 PredictedMoves predicted_cache_moves(LoadedModel& model, const ModelSpec& spec, const Ops& ops,
                                      const BatchShape& shape, DType kv_dtype,

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <regex>
 
+#include "runtime/base/file.hpp"
 #include "test/apps/tiny_run.hpp"
 
 using namespace hydrant;
@@ -217,6 +218,48 @@ TEST_CASE("homes that cannot be pinned are announced, and change no token") {
   const auto expected = by_id(whole.rows());
   for (const auto& [id, row] : by_id(o.rows()))
     CHECK(row["token_ids"] == expected.at(id)["token_ids"]);
+}
+
+TEST_CASE("bytes that caches move are those predicted, be their homes pinned or not") {
+  const Tiny t;
+  const auto moved = [&](const std::string& pinned, const std::string& placement) {
+    const std::string json = t.work.path() + "/" + pinned + placement + ".json";
+    const Words words{"bench",
+                      "--device",
+                      "cuda",
+                      "--model",
+                      t.model.path(),
+                      "--placement-cache",
+                      placement,
+                      "--prompt-len",
+                      "50",
+                      "--output-len",
+                      "9",
+                      "--batch",
+                      "8",
+                      "--policy",
+                      "full,h2o",
+                      "--budget",
+                      "50%",
+                      "--repeats",
+                      "2",
+                      "--json",
+                      json};
+    const Outcome o = run_where({"EMU_PIN_KB=" + pinned}, words);
+    CAPTURE(pinned, placement, o.err);
+    REQUIRE(o.code == 0);
+    CHECK((o.err.find("pageable memory takes its place") != o.err.npos) == (pinned == "64"));
+    double to_host = 0;
+    const Json document = Json::parse(read_text(json));
+    for (const Json& row : document["rows"]) {
+      for (const std::string kind : {"cache_to_device", "cache_to_host", "cache_read"})
+        CHECK(row[kind + "_bytes_per_step"] == row["predicted_" + kind + "_bytes_per_step"]);
+      to_host += row["cache_to_host_bytes_per_step"].get<double>();
+    }
+    return to_host;
+  };
+  for (const char* placement : {"0,100", "25,50"})
+    CHECK(moved("64", placement) > 2 * moved("100000", placement));
 }
 
 TEST_CASE("what is too much for the card or for pinning is refused by name, or announced") {
