@@ -5,6 +5,11 @@
 
 namespace hydrant {
 
+double seconds_now() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
 double seconds_of_call(const std::function<void(size_t call)>& call) {
   using Clock = std::chrono::steady_clock;
   constexpr double kShortest = 4e-3;

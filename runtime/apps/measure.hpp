@@ -18,6 +18,7 @@ using Measuring = std::function<void(const std::string& what)>;
 // is given 0, 1, 2, ... from pass to pass.
 double seconds_of_call(const std::function<void(size_t call)>& call);
 
+double seconds_now();  // of a steady clock
 double median(std::vector<double> values);
 
 // Rounds over everything that is compared, so that a drift of the machine's speed meets all alike.
@@ -29,8 +30,9 @@ void measure_attention(Device& device, MachineRates& rates, const Measuring& mea
 void measure_logits(Device& device, MachineRates& rates, const Measuring& measuring);
 void measure_steps(Device& device, MachineRates& rates, const Measuring& measuring);  // the last
 void measure_copies(Device& device, MachineRates& rates, const Measuring& measuring);
-// Nothing where device memory is host memory.
-void measure_bus(Device& device, MachineRates& rates, const Measuring& measuring);
+// Nothing where device memory is host memory. now: seconds, from any beginning.
+void measure_bus(Device& device, MachineRates& rates, const Measuring& measuring,
+                 const std::function<double()>& now = seconds_now);
 
 struct DiskMeasure {
   std::string folder;
