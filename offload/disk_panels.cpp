@@ -32,6 +32,7 @@ DiskPanels::DiskPanels(const Checkpoint& checkpoint, Device& device, const Weigh
                        const std::atomic<bool>& stopping)
     : traffic_(traffic),
       stopping_(stopping),
+      memory_(memory),
       buffers_(device, memory.buffers, int(buffers(lanes)), layout.largest_read) {
   for (const StageLayout& stage : layout.stages) {
     begin_.push_back(circle_.size());
@@ -45,9 +46,9 @@ DiskPanels::DiskPanels(const Checkpoint& checkpoint, Device& device, const Weigh
                       ? device.make_stream(fmt::format("disk {}", i + 1), /*inline_work=*/false)
                       : nullptr;
     lanes_.push_back(std::make_unique<Lane>(
-        Lane{PanelReader(checkpoint, device.ops()), {}, 0, std::move(stream)}));
-    lanes_.back()->reader.use(memory.arriving + size_t(i) * memory.arriving_bytes,
-                              memory.arriving_bytes);
+        Lane{.reader = PanelReader(checkpoint, device.ops()),
+             .arriving = memory.arriving + size_t(i * memory.turns) * memory.arriving_bytes,
+             .stream = std::move(stream)}));
   }
 }
 
@@ -58,6 +59,14 @@ size_t DiskPanels::arriving_bytes(const Checkpoint& checkpoint, const Ops& ops,
   for (const StageLayout& stage : layout.stages)
     most = std::max(most, cost(checkpoint, ops, stage.disk).memory);
   return align_up(most, File::kBlock);
+}
+
+int DiskPanels::turns(const WeightLayout& layout, int lanes, size_t arriving_bytes, size_t memory) {
+  size_t reads = 0;
+  for (const StageLayout& stage : layout.stages) reads += stage.disk.size();
+  if (reads == 0 || arriving_bytes == 0) return 1;
+  const auto of = size_t(std::max(lanes, 1));
+  return int(std::clamp(memory / (of * arriving_bytes), size_t{1}, (reads + of - 1) / of));
 }
 
 RowReader::Cost DiskPanels::cost(const Checkpoint& checkpoint, const Ops& ops,
@@ -97,6 +106,9 @@ void DiskPanels::read_next(Stream* load_lane) {
     disk.fill(buffer, read.bytes, [this, &lane, &read, buffer] {
       if (stopping_) return;
       list(read, buffer, lane.loads);
+      lane.reader.use(lane.arriving + size_t(lane.turn) * memory_.arriving_bytes,
+                      memory_.arriving_bytes);
+      lane.turn = (lane.turn + 1) % memory_.turns;
       traffic_.file += lane.reader.read(lane.loads);
     });
   }

@@ -24,8 +24,10 @@ class DiskPanels {
   // What is read arrives in the device's host memory, whose pages are large where they can be: a
   // virtual disk has been seen to fill those two and a half times as fast as small ones.
   struct Memory {
-    std::byte* arriving = nullptr;  // of `arriving_bytes` for each lane, on a border of a block
+    std::byte* arriving =
+        nullptr;  // `turns` of `arriving_bytes` for each lane, on a border of a block
     size_t arriving_bytes = 0;
+    int turns = 1;
     std::byte* buffers = nullptr;  // kBuffersPerLane for each, of the layout's largest read
   };
   // The others outlive this. With no lanes the load lane reads as well, when it loads. After
@@ -34,9 +36,11 @@ class DiskPanels {
              const Memory& memory, WeightTraffic& traffic, const std::atomic<bool>& stopping);
 
   static size_t buffers(int lanes) { return size_t(kBuffersPerLane * std::max(lanes, 1)); }
-  // For a lane, whatever it reads, in whole blocks.
+  // For one read of a lane, whatever it reads, in whole blocks; and how many of these a lane has
+  // in turn, of `memory` for all lanes.
   static size_t arriving_bytes(const Checkpoint& checkpoint, const Ops& ops,
                                const WeightLayout& layout);
+  static int turns(const WeightLayout& layout, int lanes, size_t arriving_bytes, size_t memory);
 
   // What the reads move in how many requests, and the memory that the largest of them takes.
   static RowReader::Cost cost(const Checkpoint& checkpoint, const Ops& ops,
@@ -61,7 +65,9 @@ class DiskPanels {
   };
   struct Lane {
     PanelReader reader;
-    std::vector<PanelLoad> loads;
+    std::vector<PanelLoad> loads{};
+    std::byte* arriving = nullptr;  // of its turns
+    int turn = 0;
     uint64_t given = 0;              // bytes of the file
     std::unique_ptr<Stream> stream;  // null: the load lane. Last: its work ends before the reader
   };
@@ -75,6 +81,7 @@ class DiskPanels {
   std::vector<size_t> begin_;  // [stage]: its first in the circle
   WeightTraffic& traffic_;
   const std::atomic<bool>& stopping_;
+  const Memory memory_;
   StagingRing buffers_;
   // Uses of the buffers: those before copied_ are copied, or dropped, those before read_ are read.
   // at_: what use copied_ reads.

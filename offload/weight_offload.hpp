@@ -14,7 +14,11 @@ struct WeightOffload {
   int slots = 2;  // of the staging ring: one is read, the others are filled ahead; at least 2
   // false: the reader's own lane moves what it is about to read, through a single slot.
   bool overlap = true;
-  int disk_lanes = 4;                 // reads of the file that are under way at a time
+  int disk_lanes = 8;  // reads of the file that are under way at a time
+  // What is read arrives in buffers of this size in all, if that is enough for one a lane. More
+  // than caches hold: a virtual disk writes with a core of the host's, which takes twice as long
+  // over lines that are still in the caches of the cores that packed what was there before.
+  size_t arriving = size_t{32} << 20;
   double link = 0;                    // bytes a second from host to device; 0: as fast as it goes
   Caching caching = Caching::direct;  // of the file
 };
@@ -23,6 +27,7 @@ struct WeightOffload {
 struct OffloadMemory {
   size_t device_homes = 0, ring = 0;   // on the device
   size_t host_homes = 0, staging = 0;  // on the host
+  size_t arriving = 0;                 // of the staging; WeightOffload::arriving may make it less
 
   size_t on_device() const { return device_homes + ring; }
   size_t on_host() const { return host_homes + staging; }

@@ -30,6 +30,7 @@ struct Carved {
   std::byte *device_home, *ring, *rows;
   HostHome host_home;
   DiskPanels::Memory reading;
+  size_t arriving = 0;
 };
 // On the host: what is only copied from, and what kernels read.
 struct Arenas {
@@ -43,8 +44,10 @@ Carved carve(const WeightLayout& layout, const WeightOffload& o, size_t arriving
   Carved c{};
   // The first: a large allocation begins on a border of a large page. Others may not even begin on
   // that of a block.
-  const size_t all = arriving * size_t(std::max(1, disk_lanes_of(o)));
-  if (std::byte* const at = take(host, all > 0 ? all + File::kBlock : 0)) {
+  const int lanes = disk_lanes_of(o);
+  c.reading.turns = DiskPanels::turns(layout, lanes, arriving, o.arriving);
+  c.arriving = arriving * size_t(std::max(1, lanes) * c.reading.turns);
+  if (std::byte* const at = take(host, c.arriving > 0 ? c.arriving + File::kBlock : 0)) {
     const auto address = reinterpret_cast<uintptr_t>(at);
     c.reading.arriving = at + (align_up(address, uintptr_t{File::kBlock}) - address);
   }
@@ -53,7 +56,7 @@ Carved carve(const WeightLayout& layout, const WeightOffload& o, size_t arriving
   c.ring = take(device, layout.slot_bytes * size_t(slots_of(o)));
   c.host_home = {take(in_place, layout.looked_up_bytes),
                  take(host, layout.host_bytes - layout.looked_up_bytes), layout.looked_up_bytes};
-  c.reading.buffers = take(host, layout.largest_read * DiskPanels::buffers(disk_lanes_of(o)));
+  c.reading.buffers = take(host, layout.largest_read * DiskPanels::buffers(lanes));
   c.rows = take(in_place, DiskRows::slot_bytes(layout) * size_t(DiskRows::kSlots));
   return c;
 }
@@ -61,10 +64,10 @@ Carved carve(const WeightLayout& layout, const WeightOffload& o, size_t arriving
 OffloadMemory measure(const WeightLayout& layout, const Checkpoint& file, const Ops& ops,
                       const WeightOffload& o) {
   Arenas all;
-  carve(layout, o, DiskPanels::arriving_bytes(file, ops, layout), all);
+  const Carved c = carve(layout, o, DiskPanels::arriving_bytes(file, ops, layout), all);
   OffloadMemory memory{layout.device_bytes, all.device.used() - layout.device_bytes,
-                       layout.host_bytes,
-                       all.host.used() + all.in_place.used() - layout.host_bytes};
+                       layout.host_bytes, all.host.used() + all.in_place.used() - layout.host_bytes,
+                       c.arriving};
   memory.staging += DiskRows::reader_bytes(layout);
   return memory;
 }
@@ -83,7 +86,7 @@ OffloadMemory WeightPrefetcher::unstaged_memory(const WeightPlan& plan, const Mo
   const WeightLayout layout(plan, spec, options.shares, WeightLayout::Reads::left_out);
   Arenas all;
   carve(layout, checked(options), /*arriving=*/0, all);
-  return {layout.device_bytes, all.device.used() - layout.device_bytes, layout.host_bytes, 0};
+  return {layout.device_bytes, all.device.used() - layout.device_bytes, layout.host_bytes, 0, 0};
 }
 
 WeightPrefetcher::WeightPrefetcher(const Checkpoint& checkpoint, const ModelSpec& spec,

@@ -1,8 +1,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -26,6 +28,17 @@ void occupy_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0)
       (void)::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+// Lanes are threads, and the usual 8 MiB of addresses for the stack of each are more than a process
+// under `ulimit -v` has to spare. Without the attribute they are as they were.
+void keep_stacks_small() {
+  constexpr size_t kStack = size_t{2} << 20;
+  pthread_attr_t attributes;
+  if (::pthread_attr_init(&attributes) != 0) return;
+  if (::pthread_attr_setstacksize(&attributes, kStack) == 0)
+    (void)::pthread_setattr_default_np(&attributes);
+  ::pthread_attr_destroy(&attributes);
 }
 
 int run_command(const CommandLine& line) {
@@ -101,6 +114,7 @@ int report(std::string_view what, Fault fault) {
 int main(int argc, char** argv) {
   using namespace hydrant;
   occupy_standard_streams();
+  keep_stacks_small();
   handle_signals();
   try {
     return run(argc, argv);

@@ -17,7 +17,7 @@ namespace {
 constexpr int32_t kMostRows = 4096;  // that run together
 constexpr std::array<int32_t, 6> kGroups{1, 2, 4, 8, 16, 32};
 constexpr std::array<int32_t, 3> kMoreSlots{3, 4, 6};
-constexpr std::array<int32_t, 2> kFewerLanes{2, 1};  // their buffers take host memory
+constexpr std::array<int32_t, 3> kFewerLanes{4, 2, 1};  // their buffers take host memory
 constexpr double kAsFast = 1.01;  // a plan that is faster by less is not worth more memory
 constexpr size_t kRefined = 6;    // options whose slots and types of keys are varied
 
@@ -98,6 +98,7 @@ class Search {
     if (base_.cache.dtype == "auto") base_.cache.dtype = name(cache_dtype(config_));
     base_.placement = {.automatic = false};
     base_.overlap = true;
+    base_.prefetch.disk_lanes = config_.prefetch.disk_lanes.value_or(WeightOffload().disk_lanes);
     const policy::Choice cache = cache_choice(base_.cache, sources_);
     const int64_t rows = config_.plan.rows > 0 ? config_.plan.rows : kMostRows;
     rows_.assign(
@@ -160,7 +161,7 @@ class Search {
     std::vector<int32_t> lanes;
     if (config_.memory.host)
       for (const int32_t some : kFewerLanes)
-        if (some < config.prefetch.disk_lanes) lanes.push_back(some);
+        if (some < *config.prefetch.disk_lanes) lanes.push_back(some);
     return lanes;
   }
 
@@ -217,7 +218,9 @@ class Search {
       return on_host ? std::nullopt : std::optional(Shares{});  // the same plan twice is once
     WeightOffload offload;
     offload.slots = config.prefetch.weight_slots;
-    offload.disk_lanes = config.prefetch.disk_lanes;
+    offload.disk_lanes = *config.prefetch.disk_lanes;
+    // What reads arrive in should leave room for weights; plan_run() takes what is left over.
+    offload.arriving = std::min(offload.arriving, limits_.host / kReadingPart);
     const std::optional<double> device = largest(99.99, [&](double share) {
       offload.shares = {share, 0, 100 - share};
       return WeightPrefetcher::unstaged_memory(weights_, model_.spec, offload).on_device() +
@@ -319,6 +322,7 @@ class Search {
   [[noreturn]] void refuse() {
     RunConfig config = base_;
     config.placement.weights = {0, 0, 100};
+    config.prefetch.disk_lanes = config_.prefetch.disk_lanes;
     config.batch.rows_per_group = config.batch.groups = 1;
     const RunNeed need =
         run_need(config, model_, device_, batch_shape(config.batch), std::span(rows_).first(1));

@@ -35,7 +35,8 @@ struct PlacementConfig {
 };
 
 struct PrefetchConfig {
-  int32_t weight_slots = 2, cache_slots = 2, disk_lanes = 4;
+  int32_t weight_slots = 2, cache_slots = 2;
+  std::optional<int32_t> disk_lanes;  // none: as many of WeightOffload's as there is memory for
 };
 
 struct BatchConfig {

@@ -35,7 +35,7 @@ WeightOffload options_of(const RunConfig& config) {
   options.shares = config.placement.weights;
   options.slots = config.prefetch.weight_slots;
   options.overlap = config.overlap;
-  options.disk_lanes = config.prefetch.disk_lanes;
+  options.disk_lanes = config.prefetch.disk_lanes.value_or(options.disk_lanes);
   options.link = double(config.memory.link.value_or(0));
   return options;
 }
@@ -62,7 +62,7 @@ HiddenOffload hidden_options_of(const RunConfig& config) {
 
 OffloadMemory memory_of(const Model& model, const WeightPlan& weights, Device& device,
                         const WeightOffload& options) {
-  return options.shares.device == 100 ? OffloadMemory{weights.bytes, 0, 0, 0}
+  return options.shares.device == 100 ? OffloadMemory{.device_homes = weights.bytes}
                                       : WeightPrefetcher::memory(model.files.checkpoint, model.spec,
                                                                  weights, device.ops(), options);
 }
@@ -85,6 +85,7 @@ WeightOffload smallest(WeightOffload options) {
   options = in_files(options);
   options.disk_lanes = 1;
   options.slots = 2;
+  options.arriving = 0;
   return options;
 }
 
@@ -95,6 +96,7 @@ Shares find_shares(const RunConfig& config, const Model& model, Device& device,
   const size_t available = minus(device.available(Memory::device), kProcessRoom);
   if (weights.bytes + need <= room(config.memory.device, available)) return {};
   WeightOffload tried = in_files(options);
+  tried.arriving = std::min(tried.arriving, available / kReadingPart);
   const size_t staging = memory_of(model, weights, device, tried).on_host(),
                left = minus(room(config.memory.device, minus(available, staging)), need);
   for (int percent = 99; percent > 0; percent--) {
@@ -135,6 +137,52 @@ void say_what_was_placed(const RunPlan& plan, const RunConfig& config, const Sou
 Tier tier(const char* key, std::optional<uint64_t> cap, std::vector<MemoryItem> items) {
   std::erase_if(items, [](const MemoryItem& item) { return item.bytes == 0; });
   return {key, cap, std::move(items)};
+}
+
+// Of device and host.
+void set_tiers(RunPlan& plan, const OffloadMemory& weights, const MemoryNeed& rows,
+               const MemoryConfig& memory) {
+  plan.device = tier("memory.device", memory.device,
+                     {{"weights", weights.device_homes},
+                      {"room for weights that pass through", weights.ring},
+                      {kCache, rows.kv},
+                      {"room for caches that pass through", rows.cache.ring},
+                      {"working memory", rows.workspace}});
+  plan.host = tier("memory.host", memory.host,
+                   {{"weights", weights.host_homes},
+                    {"buffers for reading weights", weights.staging},
+                    {kCache, rows.cache.host},
+                    {"buffers of caches on disk", rows.cache.staging},
+                    {"working memory of attention", rows.host_workspace},
+                    {"hidden states", rows.hidden}});
+}
+
+// Bytes of host memory that are more than there may be.
+size_t excess(const RunPlan& plan, Device& device) {
+  const size_t host = plan.host.bytes(), free = device.available(Memory::pinned),
+               beside = device.is_host() ? plan.device.bytes() : 0;
+  return std::max(minus(host + beside, free), minus(host, plan.host.cap.value_or(host)));
+}
+
+// And the staging, which is smaller where it would not fit: what reads arrive in, then their lanes
+// if their number is free.
+void set_staging(RunPlan& plan, const RunConfig& config, const Model& model, Device& device,
+                 const MemoryNeed& rows) {
+  const auto lay_out = [&] {
+    const OffloadMemory weights = memory_of(model, plan.weights, device, plan.offload);
+    set_tiers(plan, weights, rows, config.memory);
+    return weights.arriving;
+  };
+  const size_t wanted = plan.offload.arriving;
+  for (;; plan.offload.disk_lanes /= 2) {
+    plan.offload.arriving = wanted;
+    const size_t arriving = lay_out(), over = excess(plan, device);
+    if (arriving == 0 || over == 0) return;
+    plan.offload.arriving = minus(arriving, over);
+    lay_out();
+    if (config.prefetch.disk_lanes || plan.offload.disk_lanes == 1 || excess(plan, device) == 0)
+      return;
+  }
 }
 
 // `least`: what would do with all weights left in the model's files, one lane and two slots.
@@ -284,20 +332,7 @@ RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, co
     plan.offload.shares =
         find_shares(config, model, device, plan.weights, plan.offload, need.resident);
 
-  const OffloadMemory weights = memory_of(model, plan.weights, device, plan.offload);
-  plan.device = tier("memory.device", config.memory.device,
-                     {{"weights", weights.device_homes},
-                      {"room for weights that pass through", weights.ring},
-                      {kCache, rows.kv},
-                      {"room for caches that pass through", rows.cache.ring},
-                      {"working memory", rows.workspace}});
-  plan.host = tier("memory.host", config.memory.host,
-                   {{"weights", weights.host_homes},
-                    {"buffers for reading weights", weights.staging},
-                    {kCache, rows.cache.host},
-                    {"buffers of caches on disk", rows.cache.staging},
-                    {"working memory of attention", rows.host_workspace},
-                    {"hidden states", rows.hidden}});
+  set_staging(plan, config, model, device, rows);
   const Checkpoint& checkpoint = model.files.checkpoint;  // made-up weights are written first
   const size_t written =
       checkpoint.is_made() && plan.offload.shares.disk > 0 ? checkpoint.made_bytes() : 0;

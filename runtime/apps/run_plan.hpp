@@ -31,6 +31,9 @@ struct Tier {
 // each of them while weights are loaded, the rows' results.
 inline constexpr size_t kProcessRoom = size_t{64} << 20;
 
+// The part of a tier that what reads arrive in may take where weights could use it.
+inline constexpr size_t kReadingPart = 8;
+
 struct RunPlan {
   WeightPlan weights;
   WeightOffload offload;  // of weights, with the shares that hold

@@ -13,7 +13,7 @@ using namespace hydrant::test;
 namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-// What a process maps beside its caps and kProcessRoom: libraries, and 8 MiB of stack for each
+// What a process maps beside its caps and kProcessRoom: libraries, and 2 MiB of stack for each
 // thread, of which it touches little.
 constexpr uint64_t kMapped = 128 * kMiB;
 
@@ -66,7 +66,37 @@ TEST_CASE("memory limits: what the system lacks is asked for in words, before we
   check_refused(run(model, "1GiB", "1GiB", kMapped + 64 * kMiB, {"--placement-weights", "100"}), 3,
                 "this process may map ");
   // auto takes what there is.
-  CHECK(run(model, "1GiB", "1GiB", kMapped + kProcessRoom + 64 * kMiB).code == 0);
+  const Outcome o = run(model, "1GiB", "1GiB", kMapped + kProcessRoom + 64 * kMiB);
+  CAPTURE(o.err);
+  CHECK(o.code == 0);
+}
+
+TEST_CASE("memory limits: buffers for reading are as large as the cap on host memory lets them be") {
+  TemporaryFolder model;
+  write_large_checkpoint(model, 32);
+  const auto host = [&](const Words& more, bool fits) {
+    const Outcome o =
+        hydrant_run(Words{"inspect", model.path(), "--json", "--placement-weights", "0,0"} + more);
+    CAPTURE(o.err);
+    const Json memory = Json::parse(o.out)["memory"];
+    CHECK(memory["fits"] == fits);
+    return memory["host"]["bytes"].get<uint64_t>();
+  };
+  const uint64_t most = host({}, true), least = host({"--memory-host", "1"}, false);
+  CHECK(most > 32 * kMiB);  // what reads arrive in and what they are packed into
+  CHECK(least < 8 * kMiB);
+  uint64_t before = most;
+  for (uint64_t cap = most - 1; cap > least; cap = cap * 3 / 4) {
+    const uint64_t bytes = host({"--memory-host", std::to_string(cap)}, true);
+    CAPTURE(cap, bytes);
+    CHECK(bytes <= cap);
+    CHECK(bytes <= before);
+    CHECK(bytes * 4 > cap);  // not all of it is given up for a little
+    before = bytes;
+  }
+  // Lanes that are asked for stay.
+  host({"--memory-host", std::to_string(least), "--disk-lanes", "8"}, false);
+  host({"--memory-host", std::to_string(least), "--disk-lanes", "1"}, true);
 }
 
 TEST_CASE("memory limits: a bench that has no room to measure the memory's speed goes without") {
@@ -99,7 +129,7 @@ TEST_CASE("memory limits: a bench that has no room to measure the memory's speed
 TEST_CASE("memory limits: a thread that cannot start is a lack of memory, whoever starts it") {
   TemporaryFolder model;
   write_large_checkpoint(model, 1);
-  // 256 stacks of 8 MiB, untouched, are 2 GiB of addresses: the pool of the device cannot start.
+  // 256 stacks of 2 MiB, untouched, are 512 MiB of addresses: the pool of the device cannot start.
   Start start;
   start.arguments = {"generate", "--model", model.path(), "--prompt", "a", "--threads", "256"};
   start.address_space = kMapped + 128 * kMiB;
