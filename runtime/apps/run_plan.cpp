@@ -259,23 +259,6 @@ std::string over_caps(const RunPlan& plan, const Sources& sources, const Least& 
 
 }  // namespace
 
-size_t Tier::bytes() const {
-  size_t sum = 0;
-  for (const MemoryItem& item : items) sum += item.bytes;
-  return sum;
-}
-
-std::string Tier::text() const {
-  std::vector<MemoryItem> largest = items;
-  std::stable_sort(largest.begin(), largest.end(),
-                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-  std::string text = bytes_text(bytes());
-  for (size_t i = 0; i < largest.size(); i++)
-    text +=
-        fmt::format("{}{} {}", i == 0 ? ": " : ", ", largest[i].what, bytes_text(largest[i].bytes));
-  return text;
-}
-
 size_t resident_memory() {
   std::ifstream pages("/proc/self/statm");
   size_t all = 0, resident = 0;
@@ -379,16 +362,6 @@ RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Mode
   if (!why.empty()) fail(Fault::out_of_memory, "{}", why);
   say_what_was_placed(plan, config, sources, device);
   return plan;
-}
-
-std::string memory_line(const RunPlan& plan) {
-  const auto of = [](const Tier& t) {
-    return t.text() + (t.cap ? fmt::format(" (may be {})", bytes_text(*t.cap)) : "");
-  };
-  return fmt::format("memory: device {}; host {}{}; with the process {}, at most {}",
-                     of(plan.device), of(plan.host),
-                     plan.disk.items.empty() ? "" : "; disk " + of(plan.disk),
-                     bytes_text(plan.peak()), bytes_text(plan.most()));
 }
 
 std::string folder_of(const RunConfig& config) {

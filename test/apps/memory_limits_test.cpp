@@ -71,7 +71,8 @@ TEST_CASE("memory limits: what the system lacks is asked for in words, before we
   CHECK(o.code == 0);
 }
 
-TEST_CASE("memory limits: buffers for reading are as large as the cap on host memory lets them be") {
+TEST_CASE(
+    "memory limits: buffers for reading are as large as the cap on host memory lets them be") {
   TemporaryFolder model;
   write_large_checkpoint(model, 32);
   const auto host = [&](const Words& more, bool fits) {
