@@ -60,6 +60,10 @@ std::unique_ptr<Stream> CudaDevice::make_stream(std::string_view lane, bool inli
   return std::make_unique<CudaStream>(index_, events_, lane, inline_work);
 }
 
-std::unique_ptr<Event> CudaDevice::make_event() { return std::make_unique<QueueEvent>(); }
+std::unique_ptr<Event> CudaDevice::make_event() {
+  select();
+  events_->grow();
+  return std::make_unique<QueueEvent>();
+}
 
 }  // namespace hydrant::cuda

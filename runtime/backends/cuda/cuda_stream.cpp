@@ -13,13 +13,25 @@ EventPool::~EventPool() {
   for (cudaEvent_t event : free_) cudaEventDestroy(event);
 }
 
+cudaEvent_t EventPool::make() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "a new event");
+  return event;
+}
+
+void EventPool::grow() {
+  constexpr size_t kRecords = 4;  // the latest, and those that lanes behind have yet to come to
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < kRecords; i++) free_.push_back(make());
+}
+
 std::shared_ptr<CUevent_st> EventPool::take() {
   cudaEvent_t event = nullptr;
   {
     const std::lock_guard lock(mutex_);
     if (!free_.empty()) event = free_.back(), free_.pop_back();
   }
-  if (!event) check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "a new event");
+  if (!event) event = make();
   return {event, [pool = shared_from_this()](cudaEvent_t back) {
             const std::lock_guard lock(pool->mutex_);
             pool->free_.push_back(back);

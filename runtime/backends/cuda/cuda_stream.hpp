@@ -17,13 +17,19 @@ namespace hydrant::cuda {
 class Blas;
 
 // CUDA's events, used again and again: each record takes one of its own, so that a wait issued late
-// still means the record that was made before it.
+// still means the record that was made before it. One is free again when its record has been
+// replaced and nobody is to wait for it any more.
 class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
   ~EventPool();
+  // For an event of ours more: as many as its records usually hold at a time, so that none is made
+  // while lanes run.
+  void grow();
   std::shared_ptr<CUevent_st> take();
 
  private:
+  static cudaEvent_t make();
+
   std::mutex mutex_;
   std::vector<cudaEvent_t> free_;
 };

@@ -18,6 +18,8 @@ class FakeMemory {
   bool on_device(const void* at, size_t bytes) const { return inside(device_, at, bytes); }
   bool pinned(const void* at, size_t bytes) const { return inside(pinned_, at, bytes); }
   size_t free_bytes() const;
+  size_t device_bytes() const { return device_used_; }
+  size_t pinned_bytes() const { return pinned_used_; }
 
   // Deterministic runs: the host cannot touch device memory while no operation runs.
   void open();

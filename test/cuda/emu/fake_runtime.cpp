@@ -23,6 +23,8 @@ std::atomic<cudaError_t> broken{cudaSuccess};
 thread_local cudaError_t last = cudaSuccess;
 thread_local int chosen = 0;
 std::map<const void*, int> shared_allowed;  // [kernel], beyond what all may have
+std::atomic<int64_t> takes{0};
+size_t most_device = 0, most_pinned = 0;  // under the runtime's lock
 
 cudaError_t returned(cudaError_t error) {
   if (broken != cudaSuccess) error = broken;
@@ -40,7 +42,33 @@ cudaError_t locked(const Call& call) {
   return returned(call());
 }
 
+// The same for what takes something.
+template <class Call>
+cudaError_t taking(const Call& call) {
+  takes++;
+  return locked([&] {
+    const cudaError_t error = call();
+    most_device = std::max(most_device, runtime().memory.device_bytes());
+    most_pinned = std::max(most_pinned, runtime().memory.pinned_bytes());
+    return error;
+  });
+}
+
 }  // namespace
+
+Taken taken() {
+  const Hidden hidden;
+  const std::lock_guard lock(runtime().mutex);
+  const FakeMemory& memory = runtime().memory;
+  return {memory.device_bytes(), memory.pinned_bytes(), most_device, most_pinned, takes};
+}
+
+void forget_most() {
+  const Hidden hidden;
+  const std::lock_guard lock(runtime().mutex);
+  most_device = runtime().memory.device_bytes();
+  most_pinned = runtime().memory.pinned_bytes();
+}
 
 void die(const char* format, ...) {
   std::fprintf(stderr, "FAKE CUDA: ");
@@ -141,7 +169,7 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute
 }
 
 cudaError_t cudaMalloc(void** at, size_t bytes) {
-  return locked([&] { return runtime().memory.allocate(at, bytes); });
+  return taking([&] { return runtime().memory.allocate(at, bytes); });
 }
 cudaError_t cudaFree(void* at) {
   if (!at) return cudaSuccess;
@@ -152,7 +180,7 @@ cudaError_t cudaFree(void* at) {
   });
 }
 cudaError_t cudaHostAlloc(void** at, size_t bytes, unsigned) {
-  return locked([&] { return runtime().memory.pin(at, bytes); });
+  return taking([&] { return runtime().memory.pin(at, bytes); });
 }
 cudaError_t cudaFreeHost(void* at) {
   return locked([&] {
@@ -181,6 +209,7 @@ cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t stre
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  takes++;
   *stream = runtime().make_stream();
   return returned(cudaSuccess);
 }
@@ -193,6 +222,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return returned(cudaSuccess);
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  takes++;
   *event = new CUevent_st;
   return returned(cudaSuccess);
 }

@@ -5,6 +5,8 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 
 namespace emu {
@@ -17,5 +19,14 @@ void enqueue(cudaStream_t stream, std::function<void()> work);
 
 // From now on every call fails with `error`, as after a fault of a kernel; cudaSuccess ends that.
 void break_device(cudaError_t error);
+
+// What the program has asked of the runtime.
+struct Taken {
+  size_t device = 0, pinned = 0;            // bytes that it has now
+  size_t most_device = 0, most_pinned = 0;  // the most since forget_most()
+  int64_t calls = 0;  // so far, that take something: memory, a stream, an event
+};
+Taken taken();
+void forget_most();
 
 }  // namespace emu
