@@ -53,6 +53,40 @@ Expected product_of(const FileWeights& w, int64_t output, const float* x, Activa
   return {sum, double(w.k + 3) * kRound * size * 1.01 + steps};
 }
 
+// The same of int8 activations with the codes that x has: dots of blocks are exact, and what is
+// left are the roundings of the chain over blocks. In each: the dot's own, the product of the
+// scales or of the minimum and the sum, two steps; then a few of the scale of x and where chains
+// come together.
+Expected product_of_codes(const FileWeights& w, int64_t output, const float* x) {
+  const double* const weights = w.values.data() + output * w.k;
+  double sum = 0, size = 0;
+  for (int64_t b = 0; b < w.k; b += 32) {
+    float most = 0;
+    double largest = 0, codes = 0, dot = 0;
+    for (int64_t i = b; i < b + 32; i++) {
+      most = std::max(most, std::abs(x[i]));
+      largest = std::max(largest, std::abs(weights[i]));
+    }
+    for (int64_t i = b; i < b + 32; i++) {
+      const double code = std::nearbyint(x[i] * (127.0f / most));
+      dot += weights[i] * code;
+      codes += std::abs(code);
+    }
+    sum += dot * double(most / 127.0f);
+    // q4_1 and q4_k: scale * code and the minimum are each at most 3 times the largest value, for
+    // 32 random codes are not all alike
+    size += 3 * largest * codes * double(most / 127.0f);
+  }
+  return {sum, double(w.k / 32 * 2 + 8) * kRound * size};
+}
+
+// So wide that a lane of a warp comes back twice, and not all lanes do.
+int64_t long_width(DType format) {
+  if (block_elements(format) == 1) return 8 * 70;
+  if (block_elements(format) == 256) return 256 * 17;
+  return format == DType::q8_0 ? 32 * 35 : 32 * 69;
+}
+
 std::vector<int64_t> widths(DType format) {
   if (block_elements(format) == 1) return {1, 33, 64, 100};
   return block_elements(format) == 32 ? std::vector<int64_t>{32, 288}
@@ -83,6 +117,79 @@ TEST_CASE("products of every format and kind of activations equal double precisi
                               what.activations);
           });
         }
+}
+
+TEST_CASE("few tokens: each output the same bits whatever their number and the outputs'",
+          "[devices]") {
+  const int64_t most = 8;
+  const auto outputs = [](int64_t t) { return 4 * t + 1; };
+  for (const DeviceChoice& choice : device_choices())
+    for (const Product what : every_product()) {
+      const int64_t n = outputs(most), k = long_width(what.format);
+      INFO(choice.backend << " " << choice.options.isa << " " << name(what.format)
+                          << " activations " << int(what.activations));
+      Bench bench(choice);
+      const FileWeights file = random_weights(what.format, n, k, 5);
+      const auto x = random_floats(most * k, 6);
+      LinearArgs args{};
+      args.parts[0] = upload(bench, file, what.activations);
+      const auto product = [&](int64_t t) {
+        args.parts[0].n = outputs(t);
+        args.in = bench.put(std::vector<float>(x.begin(), x.begin() + t * k), {t, k});
+        args.out = bench.make(DType::f32, {t, outputs(t)});
+        bench.ops().linear(*bench.stream, args);
+        return bench.get(args.out);
+      };
+      const auto all = product(most);
+      check_near(all, [&](size_t i) {
+        const int64_t output = int64_t(i) % n;
+        const float* const token = x.data() + int64_t(i) / n * k;
+        return what.activations == Activations::int8
+                   ? product_of_codes(file, output, token)
+                   : product_of(file, output, token, what.activations);
+      });
+      for (int64_t t = 1; t < most; t++) {
+        INFO("t " << t);
+        const auto some = product(t);
+        size_t differ = 0;
+        for (int64_t i = 0; i < t * outputs(t); i++)
+          differ += some[size_t(i)] != all[size_t(i / outputs(t) * n + i % outputs(t))];
+        CHECK(differ == 0);
+      }
+    }
+}
+
+TEST_CASE("few tokens: what is not finite spoils its row and no other, tiny values nothing",
+          "[devices]") {
+  const int64_t n = 5, t = 3;
+  for (const DeviceChoice& choice : device_choices())
+    for (const Product what : every_product())
+      for (const float value : {NAN, INFINITY, -INFINITY, 1e-38f}) {
+        if (what.activations != Activations::int8) continue;
+        INFO(choice.backend << " " << choice.options.isa << " " << name(what.format) << " "
+                            << value);
+        const int64_t k = widths(what.format).back();
+        Bench bench(choice);
+        LinearArgs args{};
+        args.parts[0] = upload(bench, random_weights(what.format, n, k, 8), what.activations);
+        auto x = random_floats(t * k, 9);
+        std::fill(x.begin() + k, x.begin() + 2 * k, 1e-38f);
+        x[size_t(k + k / 2)] = value;
+        args.in = bench.put(x, {t, k});
+        args.out = bench.make(DType::f32, {t, n});
+        bench.ops().linear(*bench.stream, args);
+        const auto out = bench.get(args.out);
+        size_t sound = 0, spoiled = 0, none = 0;
+        for (int64_t i = 0; i < t * n; i++) {
+          const float y = out[size_t(i)];
+          if (i / n != 1)
+            sound += std::isfinite(y) && y != 0;
+          else
+            spoiled += std::isnan(y), none += std::abs(y) < 1e-30f;
+        }
+        CHECK(sound == size_t(2 * n));
+        CHECK((std::isfinite(value) ? none : spoiled) == size_t(n));
+      }
 }
 
 TEST_CASE("parts stand side by side, then bias, activation and residual, in place too",

@@ -7,6 +7,7 @@
 #include "runtime/backends/cuda/cuda_errors.hpp"
 #include "runtime/backends/cuda/cuda_stream.hpp"
 #include "runtime/backends/cuda/kernels/linear.hpp"
+#include "runtime/backends/cuda/kernels/multiply_int8.hpp"
 #include "runtime/base/aligned.hpp"
 
 namespace hydrant::cuda {
@@ -35,8 +36,10 @@ struct Scratch {
       floats += whole_lines(count);
       return at;
     };
-    input = take(tokens * width);
-    if (tokens <= kFewTokens) return;
+    const bool few = tokens <= kFewTokens;
+    const auto codes = few ? int64_t(Int8Rows::bytes(tokens, width) / sizeof(float)) : 0;
+    input = take(std::max(tokens * width, codes));
+    if (few) return;
     const int64_t tile = tile_outputs(tokens, width, outputs);
     weights = take(tile * width);
     sums = take(tile * tokens);
@@ -56,6 +59,8 @@ class Product {
                  in_.width, outputs_) {}
 
   void part(const Weight& weight, const Ending& ending) {
+    if (few_ && weight.activations == Activations::int8)
+      return check(multiply_int8(stream_.handle(), codes(), weight, ending), "linear");
     if (few_) return check(multiply(stream_.handle(), rounded(weight), weight, ending), "linear");
     const bool as_bf16 = weight.format == DType::bf16 && weight.activations == Activations::bf16 &&
                          capability(stream_.device()) >= kTensorCoresTakeBf16;
@@ -96,6 +101,12 @@ class Product {
     held_ = weight.activations;
     held_as_bf16_ = false;
     return {scratch_.input, in_.rows, in_.width};
+  }
+  Int8Rows codes() {
+    const Int8Rows rows(scratch_.input, in_.rows, in_.width);
+    if (held_ != Activations::int8) check(round_int8(stream_.handle(), in_, rows), "linear");
+    held_ = Activations::int8;
+    return rows;
   }
   void convert_to_bf16() {
     if (!held_as_bf16_) check(to_bf16(stream_.handle(), in_, scratch_.input), "linear");

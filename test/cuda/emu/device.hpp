@@ -127,6 +127,10 @@ template <class T>
 T __ldg(const T* at) {
   return *at;
 }
+template <class T>
+T __ldcs(const T* at) {
+  return *at;
+}
 inline int __popc(unsigned bits) { return std::popcount(bits); }
 inline int __float_as_int(float value) { return std::bit_cast<int>(value); }
 inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }

@@ -1,6 +1,6 @@
 #include "runtime/backends/cuda/kernels/linear.hpp"
 
-#include "runtime/backends/cuda/kernels/activation.cuh"
+#include "runtime/backends/cuda/kernels/ending.cuh"
 #include "runtime/backends/cuda/kernels/weights.cuh"
 #include "runtime/backends/cuda/warp.cuh"
 
@@ -13,13 +13,6 @@ Launch over(int64_t count, cudaStream_t stream) {
   return {dim3(unsigned((count + kThreads - 1) / kThreads)), dim3(kThreads), 0, stream};
 }
 __device__ int64_t element() { return int64_t{blockIdx.x} * kThreads + threadIdx.x; }
-
-__device__ void end(const Ending& e, int64_t token, int64_t output, float sum) {
-  const int64_t column = e.first + output, at = token * e.width + column;
-  float value = activate(e.after, e.bias ? sum + e.bias[column] : sum);
-  if (e.residual) value += e.residual[at];
-  e.out[at] = value;
-}
 
 __global__ void __launch_bounds__(kThreads)
     round_bf16_kernel(const float* in, float* out, int64_t count) {

@@ -99,16 +99,10 @@ __device__ float weight_at(const WeightView& w, int64_t row, int64_t column) {
   return v[column % 8];
 }
 
-// Calls f<format>() for the weight's format.
+// Calls f<format>() for the weight's format, which is of blocks; or of any kind.
 template <class F>
-cudaError_t with_format(DType format, const F& f) {
+cudaError_t with_blocks(DType format, const F& f) {
   switch (format) {
-    case DType::f32:
-      return f.template operator()<DType::f32>();
-    case DType::f16:
-      return f.template operator()<DType::f16>();
-    case DType::bf16:
-      return f.template operator()<DType::bf16>();
     case DType::q8_0:
       return f.template operator()<DType::q8_0>();
     case DType::q4_0:
@@ -119,10 +113,22 @@ cudaError_t with_format(DType format, const F& f) {
       return f.template operator()<DType::q4_k>();
     case DType::q6_k:
       return f.template operator()<DType::q6_k>();
-    case DType::i32:
-      break;
+    default:
+      return cudaErrorInvalidValue;
   }
-  return cudaErrorInvalidValue;
+}
+template <class F>
+cudaError_t with_format(DType format, const F& f) {
+  switch (format) {
+    case DType::f32:
+      return f.template operator()<DType::f32>();
+    case DType::f16:
+      return f.template operator()<DType::f16>();
+    case DType::bf16:
+      return f.template operator()<DType::bf16>();
+    default:
+      return with_blocks(format, f);
+  }
 }
 
 }  // namespace hydrant::cuda
