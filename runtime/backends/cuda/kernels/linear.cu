@@ -7,7 +7,7 @@
 namespace hydrant::cuda {
 namespace {
 
-constexpr int kThreads = 256, kWarps = kThreads / kWarp;
+constexpr int kThreads = 256, kMultiplyThreads = 128;
 
 Launch over(int64_t count, cudaStream_t stream) {
   return {dim3(unsigned((count + kThreads - 1) / kThreads)), dim3(kThreads), 0, stream};
@@ -38,36 +38,51 @@ __global__ void __launch_bounds__(kThreads)
   if (i < count) out[i] = !sound ? NAN : most > 0 ? code * (most / 127.0f) : 0.0f;
 }
 
-// A warp for each output, which keeps the sums of all tokens: an output is one chain for each lane,
-// then the lanes', whatever the number of tokens.
-template <DType format, int kTokens>
-__global__ void __launch_bounds__(kThreads)
+// A warp for kRows outputs, which share the loads of the tokens and keep the sums of all: a sum is
+// one chain for each lane, then the lanes', whatever the number of tokens and rows. kAhead times 8
+// weights of each row are under way. The rows of a panel that are past the last output are there.
+template <DType format, int kRows, int kTokens, int kAhead>
+__global__ void __launch_bounds__(kMultiplyThreads)
     multiply_kernel(Rows in, WeightView weight, int64_t outputs, Ending ending) {
+  static_assert(kPanelRows % kRows == 0);
+  constexpr int kWarps = kMultiplyThreads / kWarp;
   const int lane = int(threadIdx.x) % kWarp;
-  const int64_t output = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
+  const int64_t output = (int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp) * kRows;
   if (output >= outputs) return;
-  float sum[kTokens] = {};
+  float sum[kRows * kTokens] = {};
+  const auto more = [&](int t) { return kTokens == 1 || t < in.rows; };
   if (weight.k % 8 == 0) {
-    for (int64_t c = lane; c < weight.k / 8; c += kWarp) {
-      float w[8], x[8];
-      unpack8<format>(weight, output, c, w);
-      for (int t = 0; t < kTokens; t++) {
-        if (t >= in.rows) break;
-        load8(in.data + t * in.width + c * 8, x);
-        for (int i = 0; i < 8; i++) sum[t] = fmaf(w[i], x[i], sum[t]);
+    const int64_t chunks = weight.k / 8;
+    for (int64_t first = lane; first < chunks; first += kAhead * kWarp) {
+      float w[kAhead][kRows][8], x[8];
+      for (int a = 0; a < kAhead; a++)
+        for (int r = 0; r < kRows; r++)
+          if (const int64_t c = first + a * kWarp; c < chunks)
+            unpack8<format>(weight, output + r, c, w[a][r]);
+      for (int a = 0; a < kAhead; a++) {
+        const int64_t c = first + a * kWarp;
+        if (c >= chunks) break;
+        for (int t = 0; t < kTokens && more(t); t++) {
+          load8(in.data + t * in.width + c * 8, x);
+          for (int r = 0; r < kRows; r++)
+            for (int i = 0; i < 8; i++)
+              sum[r * kTokens + t] = fmaf(w[a][r][i], x[i], sum[r * kTokens + t]);
+        }
       }
     }
   } else {
-    for (int64_t i = lane; i < weight.k; i += kWarp) {
-      const float w = weight_at<format>(weight, output, i);
-      for (int t = 0; t < kTokens; t++)
-        if (t < in.rows) sum[t] = fmaf(w, in.data[t * in.width + i], sum[t]);
-    }
+    for (int64_t i = lane; i < weight.k; i += kWarp)
+      for (int r = 0; r < kRows; r++) {
+        const float w = weight_at<format>(weight, output + r, i);
+        for (int t = 0; t < kTokens; t++)
+          if (more(t))
+            sum[r * kTokens + t] = fmaf(w, in.data[t * in.width + i], sum[r * kTokens + t]);
+      }
   }
   const float all = warp_sums(sum, lane);
-  constexpr int kShare = kWarp / kTokens;  // lanes that have the same token's
-  const int t = lane / kShare;
-  if (lane % kShare == 0 && t < in.rows) end(ending, t, output, all);
+  constexpr int kShare = kWarp / (kRows * kTokens);  // lanes that have the same sum
+  const int64_t r = lane / kShare / kTokens, t = lane / kShare % kTokens;
+  if (lane % kShare == 0 && t < in.rows && output + r < outputs) end(ending, t, output + r, all);
 }
 
 template <DType format>
@@ -92,12 +107,14 @@ __global__ void __launch_bounds__(kThreads) finish_kernel(Rows sums, Ending endi
   if (i < sums.rows * sums.width) end(ending, i / sums.width, i % sums.width, sums.data[i]);
 }
 
-template <DType format, int kTokens>
+template <DType format, int kRows, int kTokens, int kAhead>
 cudaError_t multiply_as(cudaStream_t stream, const Rows& in, const Weight& weight,
                         const Ending& ending) {
-  const auto blocks = unsigned((weight.n + kWarps - 1) / kWarps);
-  return launch(multiply_kernel<format, kTokens>, {dim3(blocks), dim3(kThreads), 0, stream}, in,
-                WeightView(weight), weight.n, ending);
+  constexpr int64_t kOutputs = kMultiplyThreads / kWarp * kRows;
+  return launch(
+      multiply_kernel<format, kRows, kTokens, kAhead>,
+      {dim3(unsigned((weight.n + kOutputs - 1) / kOutputs)), dim3(kMultiplyThreads), 0, stream}, in,
+      WeightView(weight), weight.n, ending);
 }
 
 }  // namespace
@@ -117,9 +134,9 @@ cudaError_t to_bf16(cudaStream_t stream, const Rows& in, void* out) {
 cudaError_t multiply(cudaStream_t stream, const Rows& in, const Weight& weight,
                      const Ending& ending) {
   return with_format(weight.format, [&]<DType format>() {
-    if (in.rows == 1) return multiply_as<format, 1>(stream, in, weight, ending);
-    if (in.rows <= 4) return multiply_as<format, 4>(stream, in, weight, ending);
-    return multiply_as<format, kFewTokens>(stream, in, weight, ending);
+    if (in.rows == 1) return multiply_as<format, 2, 1, 2>(stream, in, weight, ending);
+    if (in.rows <= 4) return multiply_as<format, 4, 4, 1>(stream, in, weight, ending);
+    return multiply_as<format, 4, kFewTokens, 1>(stream, in, weight, ending);
   });
 }
 
