@@ -15,16 +15,18 @@ bool joins(const MatrixPlace& m, const BlockSpec& block) {
   return m.role == Matrix::k || m.role == Matrix::v || (m.role == Matrix::up && block.gated);
 }
 
-// The seconds that each of a lane's reads takes in a steady run of `lanes` of them. Each lane
-// reads, then packs; of u reads under way each takes u times what the disk does one in, so with
-//   lanes / (u * one + pack) = 1 / one
-// as many are finished as the disk does.
+// The seconds that a read takes in a steady run of `lanes`, each of which reads, then packs: a
+// closed network of one station, the disk, and as many customers, who come back after packing. By
+// mean value analysis (Reiser, Lavenberg 1980), as neither takes the same time twice: one more
+// lane finds as many reads under way as all others have on average.
 double read_seconds(const DiskRates& disk, double requests, double bytes, double pack, int lanes) {
-  double under_way = lanes;
-  for (int i = 0; i < 8; i++)
-    under_way = lanes - pack / disk.seconds(requests, bytes, std::max(under_way, 1.0));
-  return under_way >= 1 ? disk.seconds(requests, bytes, under_way)
-                        : (disk.seconds(requests, bytes, 1) + pack) / lanes;
+  double under_way = 0, seconds = 0;
+  for (int n = 1; n <= lanes; n++) {
+    const double waits = (1 + under_way) * disk.seconds(requests, bytes, 1 + under_way);
+    seconds = (waits + pack) / n;
+    under_way = waits / seconds;
+  }
+  return seconds;
 }
 
 }  // namespace

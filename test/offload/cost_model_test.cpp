@@ -168,11 +168,24 @@ TEST_CASE("streamed weights take the longest lane when lanes overlap, and all of
   CHECK(disk.step(one_row(9)).disk == Approx(2e-4 + bytes * 6e-9));
   disk.setup.weight_options.disk_lanes = 1;
   CHECK(disk.step(one_row(9)).disk == Approx(2e-4 + bytes * 1e-8));
-  // What takes longer to pack than two lanes take to read: each reads alone, then packs.
+  // Where packing takes a hundred times as long, hardly ever do two reads meet.
   disk.setup.weight_options.disk_lanes = 2;
   disk.rates.packing.front().byte = 1e-6;
-  CHECK(disk.step(one_row(9)).disk == Approx((2e-4 + bytes * (1e-8 + 1e-6)) / 2));
-  // A little of it goes on while the other lane reads, and then only one request is under way.
+  CHECK(disk.step(one_row(9)).disk ==
+        Approx((2e-4 + bytes * (1e-8 + 1e-6)) / 2).epsilon(0.01 * 0.01));
+  // With a disk that serves one at a time and as long to pack: a second lane finds the first at the
+  // disk half of the time, so two take 2.5 reads' time for two; and many leave it no rest.
+  const Curve alone = disk.rates.file_read.byte, request = disk.rates.file_read.request;
+  disk.rates.file_read.byte.points = {{1, 1e-8}};
+  disk.rates.file_read.request.points = {{1, 0}};
+  disk.rates.packing.front().byte = 1e-8;
+  CHECK(disk.step(one_row(9)).disk == Approx(bytes * 1.25e-8));
+  disk.setup.weight_options.disk_lanes = 16;
+  CHECK(disk.step(one_row(9)).disk == Approx(bytes * 1e-8).epsilon(1e-6));
+  disk.setup.weight_options.disk_lanes = 2;
+  disk.rates.file_read.byte = alone;
+  disk.rates.file_read.request = request;
+  // A little of it goes on while the other lane reads.
   disk.rates.packing.front().byte = 2e-9;
   const double some = disk.step(one_row(9)).disk;
   CHECK(some > 2e-4 + bytes * 6e-9);
