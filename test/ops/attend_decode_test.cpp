@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 #include "test/ops/decode_step.hpp"
 
@@ -150,6 +151,34 @@ TEST_CASE("a row's bits do not depend on batch, order, place, threads or the siz
           }
         }
     }
+}
+
+TEST_CASE("a row's bits are its own on each device", "[devices]") {
+  const std::vector<int32_t> lengths{300, 1, 530, 64, 257};
+  const HeadShape shape{4, 2, 64};
+  const size_t out_size = 4 * 64;
+  for (const DeviceChoice& choice : device_choices()) {
+    Home together(DType::f16, shape, 1024, int32_t(lengths.size()));
+    DecodeStep step{
+        together, std::vector<policy::RowPlan>(lengths.size(), roomy(1024)), {}, {}, {}};
+    std::vector<DecodeResult> alone;
+    for (int32_t i = 0; i < int32_t(lengths.size()); i++) {
+      const int32_t live = lengths[size_t(i)];
+      const std::vector<float> q = normals(uint32_t(100 + i), out_size);
+      Home home(DType::f16, shape, align_up(live, kRunSlots));
+      home.put_random(uint32_t(i), 0, live);
+      alone.push_back(DecodeStep{home, {roomy(live)}, {segment_of(0, live, 0)}, q, {}}.run(choice));
+      together.put_random(uint32_t(i), i, live);
+      step.segments.push_back(segment_of(i, live, i));
+      step.q.insert(step.q.end(), q.begin(), q.end());
+    }
+    const DecodeResult r = step.run(choice);
+    for (size_t i = 0; i < lengths.size(); i++) {
+      INFO(choice.backend << " " << choice.options.isa << " row " << i);
+      CHECK(same_bits(row_of(r.out, int32_t(i), out_size), alone[i].out));
+      CHECK(same_bits(row_of(r.lse, int32_t(i), 4), alone[i].lse));
+    }
+  }
 }
 
 TEST_CASE("decode attention has the same bits on every path") {

@@ -25,7 +25,7 @@ int helpers(int asked) {
 }  // namespace
 
 CudaDevice::CudaDevice(const DeviceOptions& options)
-    : index_(options.index), threads_(helpers(options.threads)) {
+    : index_(options.index), threads_(helpers(options.threads)), ops_(multiprocessors(index_)) {
   if (!options.isa.empty())
     fail(Fault::bad_config, "isa: '{}' is the CPU's; a card has only its own", options.isa);
   const int sm = capability(index_);

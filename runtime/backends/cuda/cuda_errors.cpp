@@ -51,6 +51,13 @@ int capability(int device) {
   return major * 10 + minor;
 }
 
+int multiprocessors(int device) {
+  int count = 0;
+  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
+        "the device's multiprocessors");
+  return count;
+}
+
 std::string trouble() {
   int driver = 0, count = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)

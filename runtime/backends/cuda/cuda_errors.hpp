@@ -28,5 +28,6 @@ std::vector<std::string> describe_devices();
 // The architectures that kernels are compiled for begin here: 7.5, T4.
 inline constexpr int kLeastCapability = 75;
 int capability(int device);  // 80 for 8.0; throws io
+int multiprocessors(int device);
 
 }  // namespace hydrant::cuda

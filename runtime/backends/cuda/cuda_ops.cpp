@@ -44,8 +44,9 @@ void issue(Stream& stream, const Args& args, std::string_view name,
 }  // namespace
 
 size_t CudaOps::scratch_bytes(const WorkSize& w) const {
-  return std::max(linear_bytes(w.tokens, w.width),
-                  attend_decode_bytes(w.shape, w.rows, w.slots, w.last_position >= 0));
+  return std::max(
+      linear_bytes(w.tokens, w.width),
+      attend_decode_bytes(w.shape, w.rows, w.slots, w.last_position >= 0, multiprocessors_));
 }
 
 size_t CudaOps::panel_bytes(DType format, int64_t k) const { return cuda::panel_bytes(format, k); }
@@ -101,10 +102,10 @@ void CudaOps::store_prompt(Stream& stream, const StorePromptArgs& args) {
   issue(stream, args, "store_prompt", cuda::store_prompt);
 }
 void CudaOps::attend_decode(Stream& stream, const AttendDecodeArgs& args) {
-  issue(stream, args, [](const AttendDecodeArgs& a, CudaStream& s) {
-    void* const scratch = s.scratch(attend_decode_bytes(a.shape, int64_t(a.segments.size()),
-                                                        a.cache.slots, bool(a.ranks.table)));
-    check(cuda::attend_decode(s.handle(), s.fault(), a, scratch), "attend_decode");
+  issue(stream, args, [processors = multiprocessors_](const AttendDecodeArgs& a, CudaStream& s) {
+    void* const scratch = s.scratch(attend_decode_bytes(
+        a.shape, int64_t(a.segments.size()), a.cache.slots, bool(a.ranks.table), processors));
+    check(cuda::attend_decode(s.handle(), s.fault(), a, scratch, processors), "attend_decode");
   });
 }
 void CudaOps::settle(Stream& stream, const SettleArgs& args) {

@@ -9,6 +9,7 @@ class CudaStream;
 // Expects streams made by CudaDevice.
 class CudaOps final : public Ops {
  public:
+  explicit CudaOps(int32_t multiprocessors) : multiprocessors_(multiprocessors) {}
   size_t scratch_bytes(const WorkSize& work) const override;
   size_t panel_bytes(DType format, int64_t k) const override;
   void pack_panel(DType format, int64_t k, std::span<const std::byte* const> rows,
@@ -30,6 +31,9 @@ class CudaOps final : public Ops {
   void settle(Stream& stream, const SettleArgs& args) override;
   void store_decode(Stream& stream, const StoreDecodeArgs& args) override;
   void summarize_logits(Stream& stream, const SummarizeLogitsArgs& args) override;
+
+ private:
+  const int32_t multiprocessors_;
 };
 
 }  // namespace hydrant::cuda

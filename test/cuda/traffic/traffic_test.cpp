@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "runtime/backends/cuda/cuda_stream.hpp"
 #include "runtime/base/aligned.hpp"
 #include "test/cuda/traffic/meter.hpp"
 #include "test/ops/attend_prompt_cases.hpp"
@@ -31,6 +32,14 @@ struct Decode {
   policy::Positions positions = policy::Positions::original;
 };
 
+// Parts that a row is cut into: for two blocks on each of the emulated card's four multiprocessors,
+// in multiples of 32 slots, from 64 to 256 each.
+size_t splits_of(const HeadShape& shape, int32_t live) {
+  const int32_t blocks = shape.kv_heads * ceil_div(shape.heads / shape.kv_heads, 8);
+  const int32_t split = align_up(ceil_div(live, ceil_div(2 * 4, blocks)), 32);
+  return size_t(ceil_div(live, std::clamp(split, 64, 256)));
+}
+
 // One row of `live` slots.
 void check_decode(const Decode& c, int32_t live) {
   INFO(name(c.dtype) << " group " << c.group << " dim " << c.dim << " live " << live);
@@ -56,6 +65,13 @@ void check_decode(const Decode& c, int32_t live) {
   const Traffic& q = meter.of(args.q);
   const Traffic &out = meter.of(args.out), &logits = meter.of(args.logits),
                 &lse = meter.of(args.lse);
+  // What a row takes beside its arguments begins with its parts: maximum, sum and output of each.
+  const size_t splits = splits_of(shape, live),
+               part_bytes = splits * size_t(shape.heads) * size_t(c.dim + 2) * sizeof(float);
+  const size_t most = bench.ops().scratch_bytes({.shape = shape, .rows = 1, .slots = 544});
+  CHECK(most >= part_bytes);
+  auto& stream = static_cast<cuda::CudaStream&>(*bench.stream);
+  const Traffic& parts = meter.of(stream.scratch(std::max(most, size_t{1} << 20)), part_bytes);
   bench.ops().attend_decode(*bench.stream, args);
   bench.stream->synchronize();
 
@@ -63,8 +79,9 @@ void check_decode(const Decode& c, int32_t live) {
   // is attended 8 heads at a time.
   const auto passes = size_t(ceil_div(c.group, 8));
   check_once(kv.read, passes * 2 * size_t(live) * 2 * size_t(row_bytes(c.dtype, c.dim)));
-  // Each block of 256 slots takes its heads' queries.
-  const auto splits = size_t(ceil_div(live, 256));
+  // Each block takes its heads' queries, and leaves its part to be put together.
+  check_once(parts.written, part_bytes);
+  CHECK(parts.read.moved == part_bytes);  // maxima are asked for by all that weigh with them
   CHECK(q.read.moved == splits * bytes_of(args.q));
   check_once(out.written, bytes_of(args.out));
   check_once(logits.written, size_t(shape.heads * live) * 4);

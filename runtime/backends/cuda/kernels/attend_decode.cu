@@ -5,14 +5,39 @@
 #include "runtime/backends/cuda/kernels/ranks.cuh"
 #include "runtime/backends/cuda/kernels/softmax.cuh"
 #include "runtime/backends/cuda/warp.cuh"
+#include "runtime/base/aligned.hpp"
 
 namespace hydrant::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int32_t kSplit =
-    256;                       // slots that one block attends: fixed, so that no batch changes bits
 constexpr int kMostHeads = 8;  // query heads that share a read of their KV head
+constexpr int32_t kLeastSplit = 64, kMostSplit = 256;  // slots that one block attends,
+constexpr int32_t kSplitStep = 32;                     // and a multiple of these
+constexpr int32_t kBlocksEach = 2;  // that one row is to have on a multiprocessor
+
+// Blocks for each of a row's chunks of heads that fill the card when it is alone.
+int32_t wanted_splits(const HeadShape& s, int32_t multiprocessors) {
+  const int32_t group = s.heads / s.kv_heads, chunks = (group + kMostHeads - 1) / kMostHeads;
+  return ceil_div(kBlocksEach * multiprocessors, s.kv_heads * chunks);
+}
+// By what is the row's own, so that no batch changes its bits: beside others it is cut as finely as
+// alone. What that costs is its parts, (head size + 2) floats a query head and split, written and
+// read again, beside the split's keys and values: an eighth of them in f16 where four heads share
+// 64 slots, most of it within the second cache.
+HD constexpr int32_t split_of(int32_t live, int32_t wanted) {
+  const int32_t each = (live + wanted - 1) / wanted;
+  const int32_t split = (each + kSplitStep - 1) / kSplitStep * kSplitStep;
+  return split < kLeastSplit ? kLeastSplit : split > kMostSplit ? kMostSplit : split;
+}
+HD constexpr int32_t splits_of(int32_t live, int32_t wanted) {
+  const int32_t split = split_of(live, wanted);
+  return (live + split - 1) / split;
+}
+// Of any row that has no more slots: up to `wanted` while they are small, then by the largest.
+int32_t most_splits(int32_t slots, int32_t wanted) {
+  return std::max(ceil_div(slots, kMostSplit), std::min(ceil_div(slots, kLeastSplit), wanted));
+}
 
 struct Attend {
   Cache cache;
@@ -21,7 +46,8 @@ struct Attend {
   float *out, *logits, *lse;  // logits, lse: may be null
   float* parts;               // [row of the launch, query head, split, 2 + dim]
   float scale;
-  int32_t dims, heads, group, splits;
+  int32_t dims, heads, group;
+  int32_t wanted, splits;  // of a row, see above; of the row of the launch that has most
 
   __device__ bool turns(const StepRow& row) const {
     return table && dims > 0 && row.plan.positions == policy::Positions::cache;
@@ -79,18 +105,18 @@ __device__ void turn(const Attend& a, int32_t place, float (&x)[8]) {
   }
 }
 
-// A block attends kSplit slots of a row for up to kHeads query heads of one KV head. kLanes lanes
-// share a key, eight components each, so that a warp reads keys and values in whole lines; each
-// such team has a softmax of its own, and the teams' are put together at the end.
+// A block attends a split of the slots of a row for up to kHeads query heads of one KV head. kLanes
+// lanes share a key, eight components each, so that a warp reads keys and values in whole lines;
+// each such team has a softmax of its own, and the teams' are put together at the end.
 template <class T, int kLanes, int kHeads>
 __global__ void __launch_bounds__(kThreads) attend_kernel(StepRows rows, Attend a) {
   constexpr int kTeams = kThreads / kLanes;
   DYN_SHARED(float, shared);  // [team, head, 2 + dim]
   const StepRow& row = rows.at[blockIdx.z];
   const int32_t live = row.plan.slots.live_rows(row.position);
-  const int32_t begin = int32_t(blockIdx.x) * kSplit;
+  const int32_t split = split_of(live, a.wanted), begin = int32_t(blockIdx.x) * split;
   if (begin >= live) return;
-  const int32_t end = min(begin + kSplit, live), dim = a.cache.head_dim;
+  const int32_t end = min(begin + split, live), dim = a.cache.head_dim;
   const int32_t chunks = (a.group + kMostHeads - 1) / kMostHeads;
   const int32_t kv_head = int32_t(blockIdx.y) / chunks;
   const int32_t head0 = int32_t(blockIdx.y) % chunks * kMostHeads;
@@ -176,7 +202,7 @@ __global__ void __launch_bounds__(kThreads) attend_kernel(StepRows rows, Attend 
 __global__ void __launch_bounds__(kThreads) join_kernel(StepRows rows, Attend a) {
   const StepRow& row = rows.at[blockIdx.y];
   const int32_t dim = a.cache.head_dim, live = row.plan.slots.live_rows(row.position);
-  const int32_t splits = (live + kSplit - 1) / kSplit;
+  const int32_t splits = splits_of(live, a.wanted);
   const auto head = int32_t(blockIdx.x);
   Softmax all;
   for (int32_t s = 0; s < splits; s++) all.max = fmaxf(all.max, a.part(blockIdx.y, head, s)[0]);
@@ -195,9 +221,9 @@ __global__ void __launch_bounds__(kThreads) join_kernel(StepRows rows, Attend a)
   if (a.lse && threadIdx.x == 0) a.lse[query] = all.log_sum();
 }
 
-int32_t splits_of(int32_t slots) { return (slots + kSplit - 1) / kSplit; }
-size_t part_floats(const HeadShape& s, int64_t rows, int32_t slots) {
-  return size_t(rows) * size_t(s.heads) * size_t(splits_of(slots)) * size_t(s.head_dim + 2);
+size_t part_floats(const HeadShape& s, int64_t rows, int32_t slots, int32_t wanted) {
+  return size_t(rows) * size_t(s.heads) * size_t(most_splits(slots, wanted)) *
+         size_t(s.head_dim + 2);
 }
 
 template <class T, int kLanes, int kHeads>
@@ -220,37 +246,45 @@ cudaError_t attend_lanes(cudaStream_t stream, const StepRows& rows, unsigned cou
 
 }  // namespace
 
-size_t attend_decode_bytes(const HeadShape& shape, int64_t rows, int32_t slots, bool ranks) {
+size_t attend_decode_bytes(const HeadShape& shape, int64_t rows, int32_t slots, bool ranks,
+                           int32_t multiprocessors) {
   const auto most = std::min<int64_t>(rows, StepRows::kMost);
   const size_t rank_words =
       ranks ? size_t(most) * size_t(shape.kv_heads) * size_t(slots) : size_t{0};
-  return (part_floats(shape, most, slots) + rank_words) * sizeof(float);
+  const int32_t wanted = wanted_splits(shape, multiprocessors);
+  return (part_floats(shape, most, slots, wanted) + rank_words) * sizeof(float);
 }
 
 cudaError_t attend_decode(cudaStream_t stream, KernelFault* fault, const AttendDecodeArgs& args,
-                          void* scratch) {
+                          void* scratch, int32_t multiprocessors) {
   const CacheView& v = args.cache;
+  const int32_t wanted = wanted_splits(args.shape, multiprocessors);
   const auto most = std::min<int64_t>(int64_t(args.segments.size()), StepRows::kMost);
   auto* const parts = static_cast<float*>(scratch);
-  auto* const ranks = reinterpret_cast<int32_t*>(parts + part_floats(args.shape, most, v.slots));
+  auto* const ranks =
+      reinterpret_cast<int32_t*>(parts + part_floats(args.shape, most, v.slots, wanted));
   const bool by_rank = args.ranks.dims > 0 && args.ranks.table;
-  const Attend a{Cache(v),
-                 args.q.as<float>(),
-                 by_rank ? args.ranks.table.as<float>() : nullptr,
-                 ranks,
-                 args.out.as<float>(),
-                 args.logits.as<float>(),
-                 args.lse.as<float>(),
-                 parts,
-                 args.scale,
-                 args.ranks.dims,
-                 args.shape.heads,
-                 args.shape.heads / args.shape.kv_heads,
-                 splits_of(v.slots)};
+  Attend a{Cache(v),
+           args.q.as<float>(),
+           by_rank ? args.ranks.table.as<float>() : nullptr,
+           ranks,
+           args.out.as<float>(),
+           args.logits.as<float>(),
+           args.lse.as<float>(),
+           parts,
+           args.scale,
+           args.ranks.dims,
+           args.shape.heads,
+           args.shape.heads / args.shape.kv_heads,
+           wanted,
+           0};
   return each_rows(args.segments, v.plans, [&](const StepRows& rows, unsigned count) {
     const bool turns = by_rank && std::any_of(rows.at, rows.at + count, [](const StepRow& r) {
                          return r.plan.positions == policy::Positions::cache;
                        });
+    a.splits = 1;
+    for (const StepRow& r : std::span(rows.at, count))
+      a.splits = std::max(a.splits, splits_of(r.plan.slots.live_rows(r.position), wanted));
     cudaError_t error = cudaSuccess;
     if (turns) {
       const dim3 grid(unsigned((v.slots + kRankThreads - 1) / kRankThreads), unsigned(v.kv_heads),
