@@ -229,6 +229,18 @@ TEST_CASE("operations on activations read and write each number once") {
     check_once(to.written, bytes_of(gated));
   }
   {
+    const Tensor positions = bench.put(std::vector<int32_t>{7, 0, 41}, {3});
+    const Tensor frequencies = bench.put(random_floats(40, 3), {40});
+    const Tensor table = bench.make(DType::f32, {3, 40, 2});
+    Meter meter;
+    const Traffic &from = meter.of(positions), &by = meter.of(frequencies), &to = meter.of(table);
+    bench.ops().rotary_table(*bench.stream, {positions, frequencies, table});
+    bench.stream->synchronize();
+    CHECK(from.read.moved == bytes_of(positions));  // all in one block
+    CHECK(by.read.moved == bytes_of(frequencies));
+    check_once(to.written, bytes_of(table));
+  }
+  {
     const Tensor rows = bench.put(std::vector<int32_t>{2, 0}, {2});
     const Tensor picked = bench.make(DType::f32, {2, h});
     Meter meter;
