@@ -1,6 +1,7 @@
 // Products through the operations of every device, against double precision.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
@@ -33,24 +34,44 @@ Weight upload(Bench& bench, const FileWeights& file, Activations activations) {
           panel};
 }
 
+// More tokens than this go through tensor cores on a card.
+constexpr int64_t kFew = 8;
+
+bool on_tensor_cores(const Bench& bench, int64_t tokens, Activations activations) {
+  return !bench.is_cpu() && tokens > kFew && activations != Activations::f32;
+}
+
 // Sums round k times at most; bf16 inputs are rounded before; int8 ones are off by half a step of
 // their block of 32, max |x| / 254, a little more with the roundings of scales and codes. Weights
 // of blocks round once when they become f32.
-Expected product_of(const FileWeights& w, int64_t output, const float* x, Activations activations) {
-  double sum = 0, size = 0, steps = 0;
+//
+// On tensor cores both factors are rounded to f16 as well, each by 2^-11 of itself at most; below
+// f16's normal numbers by 2^-25 of a weight's unit, and by 2^-38 of the row's largest. bf16 is
+// exact there but for the last two (on a card that has no tensor cores for it). Sums may be cut off
+// where others are rounded, which is twice as much.
+Expected product_of(const FileWeights& w, int64_t output, const float* x, Activations activations,
+                    bool tensor_cores = false) {
+  double sum = 0, size = 0, steps = 0, most = 0, largest = 0, weights = 0, inputs = 0;
   for (int64_t i = 0; i < w.k; i++) {
+    const double weight = w.values[size_t(output * w.k + i)];
     const double value =
         activations == Activations::bf16 ? double(bf16_to_f32(f32_to_bf16(x[i]))) : double(x[i]);
-    const double term = w.values[size_t(output * w.k + i)] * value;
-    sum += term;
-    size += std::abs(term);
-    if (activations != Activations::int8) continue;
-    double most = 0;
-    for (int64_t j = i / 32 * 32; j < i / 32 * 32 + 32; j++)
-      most = std::max(most, std::abs(double(x[j])));
-    steps += most / 254 * (1 + 1e-4) * std::abs(w.values[size_t(output * w.k + i)]);
+    sum += weight * value;
+    if (activations == Activations::int8 && i % 32 == 0) {
+      most = 0;
+      for (int64_t j = i; j < i + 32; j++) most = std::max(most, std::abs(double(x[j])));
+    }
+    const double off = most / 254 * (1 + 1e-4);
+    size += std::abs(weight) * (std::abs(value) + off);
+    steps += std::abs(weight) * off;
+    largest = std::max(largest, std::abs(value));
+    weights += std::abs(weight);
+    inputs += std::abs(value) + off;
   }
-  return {sum, double(w.k + 3) * kRound * size * 1.01 + steps};
+  double tolerance = double(w.k + 3) * kRound * size * (tensor_cores ? 2.02 : 1.01) + steps;
+  if (tensor_cores) tolerance += 1.01 * (0x1p-38 * largest * weights + 0x1p-25 * inputs);
+  if (tensor_cores && activations == Activations::int8) tolerance += 1.01 * 0x1p-10 * size;
+  return {sum, tolerance};
 }
 
 // The same of int8 activations with the codes that x has: dots of blocks are exact, and what is
@@ -113,8 +134,8 @@ TEST_CASE("products of every format and kind of activations equal double precisi
           args.out = bench.make(DType::f32, {t, n});
           bench.ops().linear(*bench.stream, args);
           check_near(bench.get(args.out), [&](size_t i) {
-            return product_of(file, int64_t(i) % n, x.data() + int64_t(i) / n * k,
-                              what.activations);
+            return product_of(file, int64_t(i) % n, x.data() + int64_t(i) / n * k, what.activations,
+                              on_tensor_cores(bench, t, what.activations));
           });
         }
 }
@@ -218,11 +239,117 @@ TEST_CASE("parts stand side by side, then bias, activation and residual, in plac
         const auto token = int64_t(i) / n, output = int64_t(i) % n;
         const size_t part = output < 33 ? 0 : output < 49 ? 1 : 2;
         const int64_t first[] = {0, 33, 49};
-        Expected e =
-            product_of(files[part], output - first[part], x.data() + token * k, kinds[part]);
+        Expected e = product_of(files[part], output - first[part], x.data() + token * k,
+                                kinds[part], on_tensor_cores(bench, t, kinds[part]));
         e.value = std::max(e.value + double(bias[size_t(output)]), 0.0) + double(residual[i]);
         e.tolerance += 3 * kRound * (std::abs(e.value) + std::abs(double(residual[i])));
         return e;
+      });
+    }
+}
+
+TEST_CASE("many tokens: rows of any magnitude, and some of magnitudes far apart", "[devices]") {
+  const int64_t n = 20, t = 12;
+  for (const DeviceChoice& choice : device_choices())
+    for (const Product what : every_product()) {
+      const int64_t k = widths(what.format).back();
+      INFO(choice.backend << " " << choice.options.isa << " " << name(what.format)
+                          << " activations " << int(what.activations));
+      Bench bench(choice);
+      const FileWeights file = random_weights(what.format, n, k, 11);
+      auto x = random_floats(t * k, 12);
+      const float sizes[] = {1, 1e-25f, 1e35f, 0, 7e4f, 3e-6f};
+      for (int64_t i = 0; i < t * k; i++) {
+        float& value = x[size_t(i)];
+        value *= sizes[i / k % 6];
+        if (i / k >= 6 && i % k == 5) value *= 1000;
+        if (i / k >= 6 && i % 3 == 0) value *= 1e-7f;
+      }
+      LinearArgs args{};
+      args.in = bench.put(x, {t, k});
+      args.parts[0] = upload(bench, file, what.activations);
+      args.out = bench.make(DType::f32, {t, n});
+      bench.ops().linear(*bench.stream, args);
+      check_near(bench.get(args.out), [&](size_t i) {
+        return product_of(file, int64_t(i) % n, x.data() + int64_t(i) / n * k, what.activations,
+                          on_tensor_cores(bench, t, what.activations));
+      });
+    }
+}
+
+TEST_CASE("many tokens: what is not finite spoils its row and no other", "[devices]") {
+  const int64_t n = 5, t = 11;
+  for (const DeviceChoice& choice : device_choices())
+    for (const Product what : every_product())
+      for (const float value : {NAN, INFINITY, -INFINITY}) {
+        INFO(choice.backend << " " << choice.options.isa << " " << name(what.format)
+                            << " activations " << int(what.activations) << " " << value);
+        const int64_t k = widths(what.format).back();
+        Bench bench(choice);
+        LinearArgs args{};
+        args.parts[0] = upload(bench, random_weights(what.format, n, k, 8), what.activations);
+        auto x = random_floats(t * k, 9);
+        x[size_t(k + k / 2)] = value;
+        args.in = bench.put(x, {t, k});
+        args.out = bench.make(DType::f32, {t, n});
+        bench.ops().linear(*bench.stream, args);
+        const auto out = bench.get(args.out);
+        size_t sound = 0, spoiled = 0;
+        for (int64_t i = 0; i < t * n; i++)
+          (i / n == 1 ? spoiled : sound) += std::isfinite(out[size_t(i)]) == (i / n != 1);
+        CHECK(sound == size_t((t - 1) * n));
+        CHECK(spoiled == size_t(n));
+      }
+}
+
+TEST_CASE("many tokens on a card: a weight that f16 cannot hold spoils its output and no other",
+          "[devices]") {
+  const int64_t n = 20, k = 64, t = 9;
+  for (const DeviceChoice& choice : device_choices()) {
+    Bench bench(choice);
+    if (bench.is_cpu()) continue;
+    FileWeights file = random_weights(DType::q8_0, n, k, 3);
+    std::byte* const block = file.bytes.data() + 3 * row_bytes(DType::q8_0, k);
+    const uint16_t scale = f32_to_f16(1000);
+    std::memcpy(block, &scale, sizeof scale);
+    block[2] = std::byte{100};
+    for (const Activations activations : {Activations::int8, Activations::f32}) {
+      LinearArgs args{};
+      args.in = bench.put(random_floats(t * k, 4), {t, k});
+      args.parts[0] = upload(bench, file, activations);
+      args.out = bench.make(DType::f32, {t, n});
+      bench.ops().linear(*bench.stream, args);
+      const auto out = bench.get(args.out);
+      size_t spoiled = 0;
+      for (int64_t i = 0; i < t * n; i++)
+        spoiled += std::isfinite(out[size_t(i)]) == (i % n == 3 && activations != Activations::f32);
+      INFO(int(activations));
+      CHECK(spoiled == 0);
+    }
+  }
+}
+
+TEST_CASE("many tokens: more weights and more sums than a card's tiles hold", "[devices]") {
+  struct Size {
+    Product what;
+    int64_t n, k, t;
+  };
+  for (const DeviceChoice& choice : device_choices())
+    for (const Size& size : {Size{{DType::q8_0, Activations::int8}, 33, int64_t{1} << 18, 9},
+                             Size{{DType::bf16, Activations::bf16}, 2050, 3, 2050}}) {
+      INFO(choice.backend << " " << choice.options.isa << " " << name(size.what.format));
+      Bench bench(choice);
+      if (bench.is_cpu()) continue;
+      const auto [what, n, k, t] = size;
+      const FileWeights file = random_weights(what.format, n, k, 14);
+      const auto x = random_floats(t * k, 15);
+      LinearArgs args{};
+      args.in = bench.put(x, {t, k});
+      args.parts[0] = upload(bench, file, what.activations);
+      args.out = bench.make(DType::f32, {t, n});
+      bench.ops().linear(*bench.stream, args);
+      check_near(bench.get(args.out), [&, n = n, k = k, a = what.activations](size_t i) {
+        return product_of(file, int64_t(i) % n, x.data() + int64_t(i) / n * k, a, true);
       });
     }
 }

@@ -2,49 +2,91 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "runtime/backends/cuda/blas.hpp"
 #include "runtime/backends/cuda/cuda_errors.hpp"
 #include "runtime/backends/cuda/cuda_stream.hpp"
 #include "runtime/backends/cuda/kernels/linear.hpp"
+#include "runtime/backends/cuda/kernels/linear_f16.hpp"
 #include "runtime/backends/cuda/kernels/multiply_int8.hpp"
 #include "runtime/base/aligned.hpp"
 
 namespace hydrant::cuda {
 namespace {
 
-constexpr int64_t kTileFloats = int64_t{4} << 20;  // of unpacked weights, and of sums
-constexpr int kTensorCoresTakeBf16 = 80;           // from this compute capability on
+constexpr size_t kTileBytes = size_t{16} << 20;  // of unpacked weights, and of sums
+constexpr size_t kLine = 256;
+constexpr int kTensorCoresTakeBf16 = 80;  // from this compute capability on
 
-int64_t whole_lines(int64_t floats) { return align_up(floats, int64_t{64}); }  // of 256 bytes
+// How a product of many tokens goes through cuBLAS: the type of its operands, whose rows lie
+// `width` apart, and whether the weights are taken from where they are.
+struct Way {
+  cudaDataType type;
+  int64_t width;
+  bool in_place;
+
+  size_t row_bytes() const {
+    return size_t(width) * (type == CUDA_R_32F ? sizeof(float) : sizeof(uint16_t));
+  }
+};
+
+// Only what must not be rounded is multiplied in f32: that has no tensor cores.
+Way way_of(const Weight& weight, int capability) {
+  if (weight.activations == Activations::f32)
+    return {CUDA_R_32F, weight.k, weight.format == DType::f32};
+  if (weight.format == DType::bf16 && weight.activations == Activations::bf16 &&
+      capability >= kTensorCoresTakeBf16)
+    return {CUDA_R_16BF, weight.k, true};
+  return {CUDA_R_16F, half_width(weight.k), false};
+}
 
 // Outputs of `outputs` that are made at once: as many as the tiles hold, in whole panels.
-int64_t tile_outputs(int64_t tokens, int64_t width, int64_t outputs) {
-  const int64_t most = std::min(kTileFloats / std::max(tokens, width), outputs);
-  return std::max(most, int64_t{1}) / kPanelRows * kPanelRows + kPanelRows;
+int64_t outputs_at_once(const Way& way, int64_t tokens, int64_t outputs) {
+  size_t most = kTileBytes / (size_t(tokens) * sizeof(float));
+  if (!way.in_place) most = std::min(most, kTileBytes / way.row_bytes());
+  return align_up(std::clamp(int64_t(most), int64_t{1}, outputs), kPanelRows);
+}
+
+size_t few_bytes(int64_t tokens, int64_t width) {
+  return std::max(size_t(tokens * width) * sizeof(float), Int8Rows::bytes(tokens, width));
 }
 
 // Where a product's passing values lie.
 struct Scratch {
-  float *input = nullptr, *weights = nullptr, *sums = nullptr;
-  int64_t floats = 0;
+  std::byte *input = nullptr, *weights = nullptr;
+  float *factors = nullptr, *sums = nullptr;  // of tokens
+  size_t bytes = 0;
 
   // Made without memory it only measures.
-  Scratch(void* memory, int64_t tokens, int64_t width, int64_t outputs) {
-    const auto take = [&](int64_t count) {
-      float* const at = memory ? static_cast<float*>(memory) + floats : nullptr;
-      floats += whole_lines(count);
+  Scratch(void* memory, const LinearArgs& args, int capability) {
+    const auto take = [&](size_t count) {
+      std::byte* const at = memory ? static_cast<std::byte*>(memory) + bytes : nullptr;
+      bytes += align_up(count, kLine);
       return at;
     };
-    const bool few = tokens <= kFewTokens;
-    const auto codes = few ? int64_t(Int8Rows::bytes(tokens, width) / sizeof(float)) : 0;
-    input = take(std::max(tokens * width, codes));
-    if (few) return;
-    const int64_t tile = tile_outputs(tokens, width, outputs);
-    weights = take(tile * width);
-    sums = take(tile * tokens);
+    const int64_t tokens = args.in.shape[0], width = args.in.shape[1];
+    if (tokens <= kFewTokens) {
+      input = take(few_bytes(tokens, width));
+      return;
+    }
+    size_t inputs = 0, tile = 0;
+    int64_t outputs = 0;
+    bool scaled = false;
+    for (const Weight& weight : args.parts) {
+      if (!weight) break;
+      const Way way = way_of(weight, capability);
+      const int64_t step = outputs_at_once(way, tokens, weight.n);
+      if (way.type != CUDA_R_32F) inputs = std::max(inputs, size_t(tokens) * way.row_bytes());
+      if (!way.in_place) tile = std::max(tile, size_t(step) * way.row_bytes());
+      outputs = std::max(outputs, step);
+      scaled |= way.type == CUDA_R_16F;
+    }
+    input = take(inputs);
+    factors = reinterpret_cast<float*>(take(scaled ? size_t(tokens) * sizeof(float) : 0));
+    weights = take(tile);
+    sums = reinterpret_cast<float*>(take(size_t(tokens * outputs) * sizeof(float)));
   }
-  size_t bytes() const { return size_t(floats) * sizeof(float); }
 };
 
 // One call, part by part; parts that round the input alike share it.
@@ -54,82 +96,94 @@ class Product {
       : stream_(stream),
         in_{args.in.as<float>(), args.in.shape[0], args.in.shape[1]},
         few_(in_.rows <= kFewTokens),
-        outputs_(args.out.shape[1]),
-        scratch_(stream.scratch(Scratch(nullptr, in_.rows, in_.width, outputs_).bytes()), in_.rows,
-                 in_.width, outputs_) {}
+        capability_(capability(stream.device())),
+        scratch_(stream.scratch(Scratch(nullptr, args, capability_).bytes), args, capability_) {}
 
   void part(const Weight& weight, const Ending& ending) {
     if (few_ && weight.activations == Activations::int8)
       return check(multiply_int8(stream_.handle(), codes(), weight, ending), "linear");
     if (few_) return check(multiply(stream_.handle(), rounded(weight), weight, ending), "linear");
-    const bool as_bf16 = weight.format == DType::bf16 && weight.activations == Activations::bf16 &&
-                         capability(stream_.device()) >= kTensorCoresTakeBf16;
-    const Rows input = as_bf16 ? Rows{} : rounded(weight);
-    if (as_bf16) convert_to_bf16();
-    const int64_t step = tile_outputs(in_.rows, in_.width, outputs_);
+    const Way way = way_of(weight, capability_);
+    BlasProduct product{
+        way.type, input(way, weight.activations), nullptr, scratch_.sums, in_.rows, 0, way.width};
+    const float* const factors = way.type == CUDA_R_16F ? scratch_.factors : nullptr;
+    const int64_t step = outputs_at_once(way, in_.rows, weight.n);
     for (int64_t first = 0; first < weight.n; first += step) {
-      const int64_t count = std::min(step, weight.n - first);
-      BlasProduct product{CUDA_R_32F, input.data, nullptr,  scratch_.sums,
-                          in_.rows,   count,      in_.width};
-      if (as_bf16) {
-        product.type = CUDA_R_16BF;
-        product.in = scratch_.input;
-        product.weight = panel(weight, first);
-      } else if (weight.format == DType::f32) {
-        product.weight = panel(weight, first);
-      } else {
-        check(unpack(stream_.handle(), weight, first, count, scratch_.weights), "linear");
-        product.weight = scratch_.weights;
-      }
+      product.outputs = std::min(step, weight.n - first);
+      product.weight = rows(way, weight, first, product.outputs);
       stream_.blas().multiply(product);
       Ending slice = ending;
       slice.first += first;
-      check(finish(stream_.handle(), {scratch_.sums, in_.rows, count}, slice), "linear");
+      check(finish(stream_.handle(), {scratch_.sums, in_.rows, product.outputs}, factors, slice),
+            "linear");
     }
   }
 
  private:
-  // Rows of plain weights lie one behind another from panel to panel.
-  static const std::byte* panel(const Weight& weight, int64_t row) {
-    return static_cast<const std::byte*>(weight.panels) +
-           size_t(row / kPanelRows) * weight.panel_bytes;
+  // Rows [first, first + count) of W. Those of plain weights lie one behind another from panel to
+  // panel.
+  const std::byte* rows(const Way& way, const Weight& weight, int64_t first, int64_t count) {
+    if (way.in_place)
+      return static_cast<const std::byte*>(weight.panels) +
+             size_t(first / kPanelRows) * weight.panel_bytes;
+    if (way.type == CUDA_R_16F)
+      check(unpack_f16(stream_.handle(), weight, first, count, scratch_.weights), "linear");
+    else
+      check(unpack(stream_.handle(), weight, first, count,
+                   reinterpret_cast<float*>(scratch_.weights)),
+            "linear");
+    return scratch_.weights;
+  }
+  const void* input(const Way& way, Activations activations) {
+    if (way.type == CUDA_R_32F) return in_.data;
+    if (hold(way.type, activations)) {
+      if (way.type == CUDA_R_16BF)
+        check(to_bf16(stream_.handle(), in_, scratch_.input), "linear");
+      else
+        check(to_f16(stream_.handle(), activations, in_, scratch_.input, scratch_.factors),
+              "linear");
+    }
+    return scratch_.input;
   }
   Rows rounded(const Weight& weight) {
     if (weight.activations == Activations::f32) return in_;
-    if (held_ != weight.activations || held_as_bf16_)
-      check(round_input(stream_.handle(), weight.activations, in_, scratch_.input), "linear");
-    held_ = weight.activations;
-    held_as_bf16_ = false;
-    return {scratch_.input, in_.rows, in_.width};
+    auto* const to = reinterpret_cast<float*>(scratch_.input);
+    if (hold(CUDA_R_32F, weight.activations))
+      check(round_bf16(stream_.handle(), in_, to), "linear");
+    return {to, in_.rows, in_.width};
   }
   Int8Rows codes() {
     const Int8Rows rows(scratch_.input, in_.rows, in_.width);
-    if (held_ != Activations::int8) check(round_int8(stream_.handle(), in_, rows), "linear");
-    held_ = Activations::int8;
+    if (hold(CUDA_R_8I, Activations::int8))
+      check(round_int8(stream_.handle(), in_, rows), "linear");
     return rows;
   }
-  void convert_to_bf16() {
-    if (!held_as_bf16_) check(to_bf16(stream_.handle(), in_, scratch_.input), "linear");
-    held_as_bf16_ = true;
+  // Whether scratch_.input has yet to be made so, which it then is.
+  bool hold(cudaDataType type, Activations activations) {
+    const std::pair wanted{type, activations};
+    return std::exchange(held_, wanted) != wanted;
   }
 
+  using Held = std::optional<std::pair<cudaDataType, Activations>>;
   CudaStream& stream_;
   const Rows in_;
   const bool few_;
-  const int64_t outputs_;
+  const int capability_;
   const Scratch scratch_;
-  std::optional<Activations> held_;  // how scratch_.input is rounded
-  bool held_as_bf16_ = false;
+  Held held_;
 };
 
 }  // namespace
 
 size_t linear_bytes(int64_t tokens, int64_t width) {
-  const Scratch few(nullptr, std::min(tokens, kFewTokens), width, kTileFloats);
-  if (tokens <= kFewTokens) return few.bytes();
-  // Tiles are largest where neither tokens nor width are: both of at most kTileFloats and a panel.
-  const int64_t tile = kTileFloats + kPanelRows * std::max(tokens, width);
-  return size_t(whole_lines(tokens * width) + 2 * whole_lines(tile)) * sizeof(float);
+  const size_t few = few_bytes(std::min(tokens, kFewTokens), width);
+  if (tokens <= kFewTokens) return align_up(few, kLine);
+  // Tiles hold kTileBytes and less than a panel more, or one panel.
+  const auto line = [](size_t bytes) { return align_up(bytes, kLine); };
+  return line(size_t(tokens * half_width(width)) * sizeof(uint16_t)) +
+         line(size_t(tokens) * sizeof(float)) +
+         line(kTileBytes + size_t(kPanelRows * half_width(width)) * sizeof(float)) +
+         line(kTileBytes + size_t(kPanelRows * tokens) * sizeof(float));
 }
 
 void linear(CudaStream& stream, const LinearArgs& args) {

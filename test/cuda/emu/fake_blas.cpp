@@ -8,6 +8,7 @@
 
 #include "runtime/backends/cuda/blas.hpp"
 #include "test/cuda/emu/fake_runtime.hpp"
+#include "test/cuda/emu/settings.hpp"
 
 struct cublasContext {
   cudaStream_t stream = nullptr;
@@ -60,11 +61,13 @@ int multiply(BlasHandle handle, int a_operand, int b_operand, int m, int n, int 
              const void* alpha, const void* a, cudaDataType a_type, int lda, const void* b,
              cudaDataType b_type, int ldb, const void* beta, void* c, cudaDataType c_type, int ldc,
              int sums, int) {
-  constexpr int kInvalidValue = 7, kNotSupported = 15;
+  constexpr int kInvalidValue = 7, kArchitectureMismatch = 8, kNotSupported = 15;
   if (m < 0 || n < 0 || k < 0 || lda < k || ldb < k || ldc < m) return kInvalidValue;
   if (a_operand != kBlasTransposed || b_operand != kBlasAsIs || a_type != b_type ||
+      (a_type != CUDA_R_32F && a_type != CUDA_R_16F && a_type != CUDA_R_16BF) ||
       c_type != CUDA_R_32F || sums != kBlasSumsF32)
     return kNotSupported;
+  if (a_type == CUDA_R_16BF && emu::settings().capability < 80) return kArchitectureMismatch;
   const Product product{m,
                         n,
                         k,

@@ -145,6 +145,28 @@ void check_prompt(const Prompt& c) {
   check_once(lasts.written, bytes_of(last));
 }
 
+LinearArgs product_on(Bench& bench, const FileWeights& file, const Product& what, int64_t t) {
+  const size_t panel = bench.ops().panel_bytes(file.format, file.k),
+               row = file.bytes.size() / size_t(file.n);
+  std::vector<std::byte> panels(size_t(ceil_div(file.n, kPanelRows)) * panel);
+  for (int64_t p = 0; p * kPanelRows < file.n; p++) {
+    std::vector<const std::byte*> rows;
+    for (int64_t r = p * kPanelRows; r < std::min(file.n, (p + 1) * kPanelRows); r++)
+      rows.push_back(file.bytes.data() + size_t(r) * row);
+    bench.ops().pack_panel(file.format, file.k, rows, panels.data() + size_t(p) * panel);
+  }
+  LinearArgs args{};
+  args.in = bench.put(random_floats(t * file.k, 2), {t, file.k});
+  args.parts[0] = {bench.put_bytes(panels.data(), panels.size()),
+                   what.format,
+                   what.activations,
+                   file.n,
+                   file.k,
+                   panel};
+  args.out = bench.make(DType::f32, {t, file.n});
+  return args;
+}
+
 }  // namespace
 
 TEST_CASE("decode attention reads each key and value once per KV head") {
@@ -171,25 +193,9 @@ TEST_CASE("a product for few tokens reads the weights once") {
       INFO(name(what.format) << " activations " << int(what.activations) << " t " << t);
       Bench bench(kDevice);
       const FileWeights file = random_weights(what.format, n, k, 1);
-      const size_t panel = bench.ops().panel_bytes(what.format, k), row = file.bytes.size() / n;
-      std::vector<std::byte> panels(3 * panel);
-      for (int64_t p = 0; p < 3; p++) {
-        std::vector<const std::byte*> rows;
-        for (int64_t r = p * kPanelRows; r < std::min(n, (p + 1) * kPanelRows); r++)
-          rows.push_back(file.bytes.data() + size_t(r) * row);
-        bench.ops().pack_panel(what.format, k, rows, panels.data() + size_t(p) * panel);
-      }
-      LinearArgs args{};
-      args.in = bench.put(random_floats(t * k, 2), {t, k});
-      args.parts[0] = {bench.put_bytes(panels.data(), panels.size()),
-                       what.format,
-                       what.activations,
-                       n,
-                       k,
-                       panel};
-      args.out = bench.make(DType::f32, {t, n});
+      const LinearArgs args = product_on(bench, file, what, t);
       Meter meter;
-      const Traffic& weights = meter.of(args.parts[0].panels, panels.size());
+      const Traffic& weights = meter.of(args.parts[0].panels, 3 * args.parts[0].panel_bytes);
       const Traffic &in = meter.of(args.in), &out = meter.of(args.out);
       bench.ops().linear(*bench.stream, args);
       bench.stream->synchronize();
@@ -203,6 +209,26 @@ TEST_CASE("a product for few tokens reads the weights once") {
       else
         check_once(in.read, bytes_of(args.in));
     }
+}
+
+// cuBLAS stands between, whose traffic is its own: what is not taken in place is.
+TEST_CASE("a product for many tokens unpacks weights once and rounds its input once") {
+  for (const Product what : every_product()) {
+    if (what.activations != Activations::int8) continue;
+    const int64_t n = 40, k = 512, t = 12;
+    INFO(name(what.format));
+    Bench bench(kDevice);
+    const FileWeights file = random_weights(what.format, n, k, 1);
+    const LinearArgs args = product_on(bench, file, what, t);
+    Meter meter;
+    const Traffic& weights = meter.of(args.parts[0].panels, 3 * args.parts[0].panel_bytes);
+    const Traffic &in = meter.of(args.in), &out = meter.of(args.out);
+    bench.ops().linear(*bench.stream, args);
+    bench.stream->synchronize();
+    CHECK(weights.read.moved == file.bytes.size());
+    CHECK(in.read.moved == bytes_of(args.in));  // asked for by the maximum, then to be rounded
+    check_once(out.written, bytes_of(args.out));
+  }
 }
 
 TEST_CASE("operations on activations read and write each number once") {

@@ -26,18 +26,6 @@ __global__ void __launch_bounds__(kThreads)
   if (i < count) out[i] = from_float<__nv_bfloat16>(in[i]);
 }
 
-// A warp for each 32 neighbours, which have one scale: int8 codes times their scale. A NaN or
-// infinity spoils its block.
-__global__ void __launch_bounds__(kThreads)
-    round_int8_kernel(const float* in, float* out, int64_t count) {
-  const int64_t i = element();
-  const float x = i < count ? in[i] : 0.0f;
-  const float most = warp_join(fabsf(x), Most{});
-  const bool sound = warp_join(x - x == 0 ? 1.0f : 0.0f, Add{}) == float(kWarp);
-  const float code = rintf(x * (127.0f / most));
-  if (i < count) out[i] = !sound ? NAN : most > 0 ? code * (most / 127.0f) : 0.0f;
-}
-
 // A warp for kRows outputs, which share the loads of the tokens and keep the sums of all: a sum is
 // one chain for each lane, then the lanes', whatever the number of tokens and rows. kAhead times 8
 // weights of each row are under way. The rows of a panel that are past the last output are there.
@@ -102,9 +90,12 @@ __global__ void __launch_bounds__(kThreads)
   reinterpret_cast<float4*>(out)[2 * i + 1] = {v[4], v[5], v[6], v[7]};
 }
 
-__global__ void __launch_bounds__(kThreads) finish_kernel(Rows sums, Ending ending) {
+__global__ void __launch_bounds__(kThreads)
+    finish_kernel(Rows sums, const float* factors, Ending ending) {
   const int64_t i = element();
-  if (i < sums.rows * sums.width) end(ending, i / sums.width, i % sums.width, sums.data[i]);
+  if (i >= sums.rows * sums.width) return;
+  const int64_t token = i / sums.width;
+  end(ending, token, i % sums.width, factors ? sums.data[i] * factors[token] : sums.data[i]);
 }
 
 template <DType format, int kRows, int kTokens, int kAhead>
@@ -119,10 +110,9 @@ cudaError_t multiply_as(cudaStream_t stream, const Rows& in, const Weight& weigh
 
 }  // namespace
 
-cudaError_t round_input(cudaStream_t stream, Activations how, const Rows& in, float* out) {
+cudaError_t round_bf16(cudaStream_t stream, const Rows& in, float* out) {
   const int64_t count = in.rows * in.width;
-  return launch(how == Activations::bf16 ? round_bf16_kernel : round_int8_kernel,
-                over(count, stream), in.data, out, count);
+  return launch(round_bf16_kernel, over(count, stream), in.data, out, count);
 }
 
 cudaError_t to_bf16(cudaStream_t stream, const Rows& in, void* out) {
@@ -149,8 +139,9 @@ cudaError_t unpack(cudaStream_t stream, const Weight& weight, int64_t first, int
   });
 }
 
-cudaError_t finish(cudaStream_t stream, const Rows& sums, const Ending& ending) {
-  return launch(finish_kernel, over(sums.rows * sums.width, stream), sums, ending);
+cudaError_t finish(cudaStream_t stream, const Rows& sums, const float* factors,
+                   const Ending& ending) {
+  return launch(finish_kernel, over(sums.rows * sums.width, stream), sums, factors, ending);
 }
 
 }  // namespace hydrant::cuda

@@ -1,5 +1,5 @@
 // The parts of a product: rounding its input, few tokens in one pass over the weights, weights as
-// f32 or bf16 tiles for cuBLAS, and what ends an output.
+// f32 tiles for cuBLAS (as f16: linear_f16.hpp), and what ends an output.
 #pragma once
 #include <driver_types.h>
 
@@ -24,9 +24,9 @@ struct Ending {
 // The most tokens that multiply() takes.
 inline constexpr int64_t kFewTokens = 8;
 
-// in, rounded as products of this kind round it, as f32. Not for Activations::f32.
-cudaError_t round_input(cudaStream_t stream, Activations how, const Rows& in, float* out);
-// The same of Activations::bf16, as bf16.
+// in, rounded to bf16, as f32.
+cudaError_t round_bf16(cudaStream_t stream, const Rows& in, float* out);
+// The same as bf16.
 cudaError_t to_bf16(cudaStream_t stream, const Rows& in, void* out);
 // in . W^T and the ending, for at most kFewTokens rows; W is read once.
 cudaError_t multiply(cudaStream_t stream, const Rows& in, const Weight& weight,
@@ -34,7 +34,9 @@ cudaError_t multiply(cudaStream_t stream, const Rows& in, const Weight& weight,
 // Rows [first, first + count) of W as f32.
 cudaError_t unpack(cudaStream_t stream, const Weight& weight, int64_t first, int64_t count,
                    float* out);
-// The ending of sums [tokens, count], which are the outputs from ending.first on.
-cudaError_t finish(cudaStream_t stream, const Rows& sums, const Ending& ending);
+// The ending of sums [tokens, count], which are the outputs from ending.first on; a token's are
+// first multiplied by its factor, where there are factors.
+cudaError_t finish(cudaStream_t stream, const Rows& sums, const float* factors,
+                   const Ending& ending);
 
 }  // namespace hydrant::cuda
