@@ -67,6 +67,7 @@ if [[ ! -x $hydrant ]]; then
   exit 1
 fi
 $hydrant inspect --devices
+part kernels python3 scripts/kernel_registers.py --build $build
 
 # What runs on the emulated card runs on this one: operations, whole runs, offloading, faults.
 while read -r test filter; do

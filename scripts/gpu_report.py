@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Puts together what gpu_check.sh has measured: gpu_check.json, and gpu_check.md to read. From bench_*.json, profile.json,
-parity.json, trace.json and parts.jsonl of the folder; what is not there is not reported."""
+parity.json, trace.json, kernels.log and parts.jsonl of the folder; what is not there is not reported."""
 import argparse
 import json
 import pathlib
@@ -114,6 +114,9 @@ def main():
         lines += [f"| {b['what']} | {b['measured']:.2f} | {b['most']:.2f} | {'yes' if b['met'] else 'NO'} |" for b in report["bars"]]
     for name, bench in benches.items():
         lines += ["", f"## {name.replace('_', ' ')}: {bench['model']}", ""] + table(bench["rows"])
+    kernels = folder / "kernels.log"
+    if kernels.exists():
+        lines += ["", "## Kernels", "", kernels.read_text().rstrip()]
     (folder / "gpu_check.md").write_text("\n".join(lines) + "\n")
 
 
