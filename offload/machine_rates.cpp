@@ -8,9 +8,11 @@ namespace hydrant {
 namespace {
 
 template <class List, class Fits>
-const auto& find(const List& list, const Fits& fits, const std::string& what) {
+const auto& find(const List& list, const Fits& fits, const std::string& source,
+                 const std::string& what) {
   const auto at = std::find_if(list.begin(), list.end(), fits);
-  if (at == list.end()) fail(Fault::bad_config, "the profile has no rates of {}", what);
+  if (at == list.end())
+    fail(Fault::bad_config, "{}: no rates of {}; 'hydrant profile' measures all", source, what);
   return *at;
 }
 
@@ -34,18 +36,18 @@ const ProductRate& MachineRates::product(DType format, Activations activations) 
   return find(
       products,
       [&](const ProductRate& r) { return r.format == format && r.activations == activations; },
-      fmt::format("products of {} weights", name(format)));
+      source, fmt::format("products of {} weights", name(format)));
 }
 
 const AttentionRate& MachineRates::attention_of(DType dtype) const {
   return find(
-      attention, [&](const AttentionRate& r) { return r.dtype == dtype; },
+      attention, [&](const AttentionRate& r) { return r.dtype == dtype; }, source,
       fmt::format("attention to {} keys and values", name(dtype)));
 }
 
 double MachineRates::pack_byte(DType format) const {
   return find(
-             packing, [&](const PackRate& r) { return r.format == format; },
+             packing, [&](const PackRate& r) { return r.format == format; }, source,
              fmt::format("packing {} weights", name(format)))
       .byte;
 }

@@ -69,6 +69,7 @@ struct PackRate {
 };
 
 struct MachineRates {
+  std::string source = "the profile";  // what is named where something was not measured
   std::string device, isa, processor;  // "cpu", "avx512-bf16", "AMD EPYC"
   int threads = 0, cores = 0;          // those of the measured products; those there are
 

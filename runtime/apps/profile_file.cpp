@@ -173,6 +173,7 @@ MachineRates read_profile(const std::string& path) {
          path, shown(doc["format_version"]), kFormatVersion, path);
   const Reader machine = top.at("machine"), disk = top.at("disk");
   MachineRates r;
+  r.source = path;
   r.device = machine.at("device").text();
   r.isa = machine.at("isa").text();
   r.processor = machine.at("processor").text();

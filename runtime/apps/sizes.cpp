@@ -24,6 +24,9 @@ std::optional<uint64_t> parse_bytes(std::string_view text) {
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   if (error != std::errc()) return std::nullopt;
+  // ".5" and "5." are not numbers in JSON, nor here.
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (!is_digit(text.front()) || !is_digit(*(end - 1))) return std::nullopt;
   const double unit = unit_bytes(text.substr(size_t(end - text.data())));
   const double bytes = number * unit;
   // Not a number compares false.

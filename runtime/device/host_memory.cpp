@@ -113,7 +113,7 @@ Buffer HostMemory::allocate(Memory memory, size_t bytes, std::string_view what) 
   void* const at =
       mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED)
-    fail(Fault::out_of_memory, "{}: {} bytes wanted, the system refused ({} available)", what,
+    fail(Fault::out_of_memory, "{}: {} bytes wanted, the system refused, with {} available", what,
          bytes, available_memory());
   auto* begin = static_cast<std::byte*>(at);
   if (large) {

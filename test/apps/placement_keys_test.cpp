@@ -37,6 +37,7 @@ Json shares(int device, int host, int disk) {
 TEST_CASE("bytes are numbers with units of 1000 or of 1024") {
   CHECK(parse_bytes("0") == 0u);
   CHECK(parse_bytes("512") == 512u);
+  CHECK(parse_bytes("0.5KiB") == 512u);
   CHECK(parse_bytes("512B") == 512u);
   CHECK(parse_bytes("64MiB") == uint64_t{64} << 20);
   CHECK(parse_bytes("64MB") == 64'000'000u);
@@ -46,9 +47,14 @@ TEST_CASE("bytes are numbers with units of 1000 or of 1024") {
   CHECK(parse_bytes("1048576TiB") == uint64_t{1} << 60);
   CHECK(parse_rate("3GB/s") == 3'000'000'000u);
   CHECK(parse_rate("3GB") == 3'000'000'000u);
-  for (const char* wrong : {"", "B", "MiB", "-1", "+1", "64 MiB", " 64MiB", "64MiBs", "64mib",
-                            "64Mi", "64M", "1e3", "nan", "inf", "0x10", "64MiB/s", "1048577TiB",
-                            "99999999999999999999999999999999999999999999"}) {
+  for (const char* wrong :
+       {"",        "B",          "MiB",
+        ".5MiB",   "5.MiB",      ".",
+        "-1",      "+1",         "64 MiB",
+        " 64MiB",  "64MiBs",     "64mib",
+        "64Mi",    "64M",        "1e3",
+        "nan",     "inf",        "0x10",
+        "64MiB/s", "1048577TiB", "99999999999999999999999999999999999999999999"}) {
     CAPTURE(wrong);
     CHECK_FALSE(parse_bytes(wrong));
   }

@@ -190,6 +190,17 @@ TEST_CASE("a smaller cache lets the planner choose a batch several times larger"
   CHECK(batch_of(smaller) >= 3 * full);
 }
 
+TEST_CASE("a profile that lacks what a plan asks for is named") {
+  const TemporaryFolder folder;
+  const MachineRates r = read_profile(folder.write("some.json", profile_text(some_rates(), {})));
+  const auto lacks = [&](const auto& ask, const std::string& what) {
+    CHECK_THROWS_WITH(ask(), Catch::Contains("some.json: no rates of " + what));
+  };
+  lacks([&] { (void)r.product(DType::q4_0, Activations::int8); }, "products of q4_0 weights");
+  lacks([&] { (void)r.attention_of(DType::q8_0); }, "attention to q8_0 keys and values");
+  lacks([&] { (void)r.pack_byte(DType::q6_k); }, "packing q6_k weights");
+}
+
 TEST_CASE("where host memory is short a plan reads with fewer lanes") {
   const Planning p;
   const Json config =
