@@ -8,6 +8,7 @@
 #include "offload/weight_prefetcher.hpp"
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/memory_plan.hpp"
+#include "runtime/apps/progress.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 
@@ -46,11 +47,15 @@ class Search {
 
   PlanFound run() {
     PlanFound found;
+    const double parts = double(budgets().size() * prefills().size() * kGroups.size());
     for (const std::string& budget : budgets()) {
       set_budget(budget);
       for (const int32_t tokens : prefills()) {
         base_.batch.prefill_tokens = tokens;
-        for (const int32_t groups : kGroups) search_rows(groups, found);
+        for (const int32_t groups : kGroups) {
+          search_rows(groups, found);
+          share_ += 1 / parts;
+        }
       }
     }
     if (found.options.empty()) refuse();
@@ -167,7 +172,7 @@ class Search {
 
   // The plan with as much of the weights on the device as has room there.
   std::optional<PlanOption> option_of(RunConfig config, bool weights_on_host) {
-    looked_at_++;
+    progress_.show(share_, fmt::format("{} plans looked at", looked_at_++));
     PlanOption option;
     option.shape = batch_shape(config.batch);
     const size_t together =
@@ -343,6 +348,8 @@ class Search {
   RunConfig base_;
   std::vector<Request> rows_;
   size_t looked_at_ = 0;
+  Progress progress_{"planning", config_.quiet, std::chrono::seconds(1)};
+  double share_ = 0;  // of the search
 };
 
 }  // namespace
