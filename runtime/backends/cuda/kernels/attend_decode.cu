@@ -142,6 +142,7 @@ __global__ void __launch_bounds__(kThreads) attend_kernel(StepRows rows, Attend 
   for (int32_t base = begin + team; base - team < end; base += kSlots * kTeams) {
     Eight<T> keys[kSlots] = {}, values[kSlots] = {};
     int32_t rank[kSlots] = {};
+#pragma unroll
     for (int i = 0; i < kSlots; i++) {
       const int32_t slot = base + i * kTeams;
       if (slot >= end) continue;
@@ -150,6 +151,7 @@ __global__ void __launch_bounds__(kThreads) attend_kernel(StepRows rows, Attend 
       keys[i].load(static_cast<const T*>(kv.key(slot)) + component);
       values[i].load(static_cast<const T*>(kv.value(slot)) + component);
     }
+#pragma unroll
     for (int s = 0; s < kSlots; s++) {
       const int32_t slot = base + s * kTeams;
       const bool valid = slot < end;
