@@ -137,7 +137,7 @@ std::vector<Key> make() {
             "cache.dtype", "--cache-dtype", "TYPE", kPlanned, "keys and values: auto (f32 if compute.dtype is f32, else bf16), f32, f16, bf16"),
 
       named(choice([](RunConfig& c) -> auto& { return c.compute_dtype; }, {"auto", "f32"}),
-            "compute.dtype", "--compute-dtype", "TYPE", kPlanned, "products: auto (rounds activations to bf16 or int8 blocks) or f32 (exact)"),
+            "compute.dtype", "--compute-dtype", "TYPE", kPlanned, "products: auto (rounds activations to bf16, f16 or int8 blocks) or f32 (exact)"),
 
       same_rows(named(size([](RunConfig& c) -> auto& { return c.memory.device; }),
             "memory.device", "--memory-device", "BYTES", kPlanned, "what may be used of the device's memory (64MiB, 1.5GB); default: what is free")),

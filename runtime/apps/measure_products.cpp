@@ -16,10 +16,10 @@ constexpr int64_t kInputs = 1024, kOutputs = 2048, kFewOutputs = 128;
 constexpr size_t kWeightBytes = size_t{96} << 20;  // passed through in turn: more than caches hold
 
 // What a model's products round their inputs to, by default and with compute.dtype f32.
-std::vector<Activations> activations_of(DType format) {
-  if (is_quantised(format)) return {Activations::int8, Activations::f32};
-  if (format == DType::bf16) return {Activations::bf16, Activations::f32};
-  return {Activations::f32};
+std::vector<Activations> activations_of(const Ops& ops, DType format) {
+  const Activations usual = ops.activations(format);
+  if (usual == Activations::f32) return {usual};
+  return {usual, Activations::f32};
 }
 
 class Products {
@@ -123,7 +123,7 @@ void measure_products(Device& device, MachineRates& rates, const Measuring& meas
   measuring("fork and join");
   rates.fork_join = products.fork_join();
   for (const DType format : kFormats)
-    for (const Activations activations : activations_of(format)) {
+    for (const Activations activations : activations_of(device.ops(), format)) {
       measuring(fmt::format("products of {}", name(format)));
       rates.products.push_back(products.measure(format, activations));
     }

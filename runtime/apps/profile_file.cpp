@@ -14,7 +14,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr const char* kKind = "hydrant profile";
 constexpr int kFormatVersion = 2;  // 2: what a disk's request takes beside its bytes
 
-constexpr const char* kActivations[] = {"f32", "bf16", "int8"};
+constexpr const char* kActivations[] = {"f32", "bf16", "int8", "f16"};
 
 OrderedJson curve_json(const Curve& curve, const char* size, const char* value) {
   OrderedJson list = OrderedJson::array();
@@ -85,7 +85,7 @@ class Reader {
   Activations activations() const {
     for (size_t i = 0; i < std::size(kActivations); i++)
       if (text() == kActivations[i]) return Activations(i);
-    fail(Fault::bad_config, "{}: must be f32, bf16 or int8, not {}", where_, shown(value_));
+    fail(Fault::bad_config, "{}: must be f32, bf16, int8 or f16, not {}", where_, shown(value_));
   }
   Curve curve(const char* size, const char* value, double least,
               Curve::Beyond beyond = Curve::Beyond::straight) const {

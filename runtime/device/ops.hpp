@@ -213,6 +213,9 @@ class Ops {
   virtual void settle(Stream&, const SettleArgs&) = 0;
   virtual void store_decode(Stream&, const StoreDecodeArgs&) = 0;
   virtual void summarize_logits(Stream&, const SummarizeLogitsArgs&) = 0;
+
+  // What products with weights of this format round their input to where they need not be exact.
+  virtual Activations activations(DType format) const = 0;
 };
 
 }  // namespace hydrant

@@ -13,14 +13,9 @@
 namespace hydrant {
 namespace {
 
-Activations activations_for(DType format, bool exact_f32) {
-  if (exact_f32) return Activations::f32;
-  if (is_quantised(format)) return Activations::int8;
-  return format == DType::bf16 ? Activations::bf16 : Activations::f32;
-}
-
 std::string_view name_of(Activations a) {
-  return a == Activations::f32 ? "f32" : a == Activations::bf16 ? "bf16" : "int8";
+  constexpr std::string_view kNames[] = {"f32", "bf16", "int8", "f16"};
+  return kNames[size_t(a)];
 }
 
 const StoredTensor& find_source(const Checkpoint& checkpoint, const TensorSource& source,
@@ -146,7 +141,7 @@ WeightPlan plan_weights(const Checkpoint& checkpoint, const ModelSpec& spec,
     m.tensor = &t;
     m.source = source;
     m.weight.format = *t.dtype;
-    m.weight.activations = activations_for(*t.dtype, exact_f32);
+    m.weight.activations = exact_f32 ? Activations::f32 : ops.activations(*t.dtype);
     m.weight.n = source.n;
     m.weight.k = source.k;
     m.weight.panel_bytes = ops.panel_bytes(*t.dtype, source.k);

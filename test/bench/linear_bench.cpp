@@ -64,6 +64,8 @@ double flop_per_cycle(Isa isa, Activations activations) {
       return isa >= Isa::avx512_bf16 ? 64 : 32;
     case Activations::int8:
       return 64 * wide;
+    case Activations::f16:
+      break;  // cards only
   }
   return 0;
 }

@@ -63,6 +63,9 @@ class RecordingOps final : public Ops {
   size_t scratch_bytes(const WorkSize& work) const override {
     return inner_ ? inner_->scratch_bytes(work) : 0;
   }
+  Activations activations(DType format) const override {
+    return inner_ ? inner_->activations(format) : Activations::f32;
+  }
   size_t panel_bytes(DType format, int64_t k) const override {
     return inner_ ? inner_->panel_bytes(format, k) : size_t(kPanelRows * row_bytes(format, k));
   }

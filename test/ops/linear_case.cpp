@@ -111,11 +111,15 @@ constexpr Product kProducts[] = {
     {DType::q4_1, Activations::f32}, {DType::q4_1, Activations::int8},
     {DType::q4_k, Activations::f32}, {DType::q4_k, Activations::int8},
     {DType::q6_k, Activations::f32}, {DType::q6_k, Activations::int8},
+    {DType::f16, Activations::f16},  // the last is a card's alone
 };
 
 }  // namespace
 
-std::span<const Product> every_product() { return kProducts; }
+std::span<const Product> every_product() {
+  return every_card_product().first(std::size(kProducts) - 1);
+}
+std::span<const Product> every_card_product() { return kProducts; }
 
 FileWeights random_weights(DType format, int64_t n, int64_t k, uint32_t seed) {
   FileWeights w{format, n, k, {}, {}};

@@ -44,6 +44,7 @@ struct Product {
   DType format;
   Activations activations;
 };
-std::span<const Product> every_product();  // formats with the activations they may have
+std::span<const Product> every_product();       // formats with the activations they may have
+std::span<const Product> every_card_product();  // on a card
 
 }  // namespace hydrant::test

@@ -14,6 +14,10 @@ namespace hydrant::test {
 class RowOps : public Ops {
  public:
   size_t scratch_bytes(const WorkSize&) const override { return 0; }
+  Activations activations(DType format) const override {
+    if (is_quantised(format)) return Activations::int8;
+    return format == DType::bf16 ? Activations::bf16 : Activations::f32;
+  }
   size_t panel_bytes(DType format, int64_t k) const override {
     return size_t(row_bytes(format, k) * kPanelRows);
   }

@@ -9,6 +9,7 @@
 #include "runtime/backends/cpu/kernels/settle.hpp"
 #include "runtime/backends/cpu/kernels/split.hpp"
 #include "runtime/backends/cpu/kernels/store.hpp"
+#include "runtime/base/error.hpp"
 #include "runtime/device/checks.hpp"
 
 namespace hydrant::cpu {
@@ -33,6 +34,11 @@ size_t CpuOps::scratch_bytes(const WorkSize& w) const {
   return attend + linear_scratch_bytes(isa_, threads, w.tokens, w.width, Activations::f32);
 }
 
+Activations CpuOps::activations(DType format) const {
+  if (is_quantised(format)) return Activations::int8;
+  return format == DType::bf16 ? Activations::bf16 : Activations::f32;
+}
+
 size_t CpuOps::panel_bytes(DType format, int64_t k) const { return cpu::panel_bytes(format, k); }
 
 void CpuOps::pack_panel(DType format, int64_t k, std::span<const std::byte* const> rows,
@@ -54,6 +60,9 @@ void CpuOps::normalize(Stream& stream, const NormalizeArgs& args) {
   run(stream, args, [this](const NormalizeArgs& a) { cpu::normalize(pool_, isa_, a); });
 }
 void CpuOps::linear(Stream& stream, const LinearArgs& args) {
+  for (const Weight& w : args.parts)
+    ensure(!w || w.activations != Activations::f16,
+           "linear: a part's input is to be rounded to f16, which the processor's products do not");
   run(stream, args, [this](const LinearArgs& a) { cpu::linear(pool_, isa_, a, packed_); });
 }
 void CpuOps::gate(Stream& stream, const GateArgs& args) {

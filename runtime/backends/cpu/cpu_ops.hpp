@@ -18,6 +18,7 @@ class CpuOps final : public Ops {
   CpuOps(ThreadPool& pool, Isa isa) : pool_(pool), isa_(isa) {}
 
   size_t scratch_bytes(const WorkSize& work) const override;
+  Activations activations(DType format) const override;
   size_t panel_bytes(DType format, int64_t k) const override;
   void pack_panel(DType format, int64_t k, std::span<const std::byte* const> rows,
                   std::byte* panel) const override;

@@ -49,6 +49,12 @@ size_t CudaOps::scratch_bytes(const WorkSize& w) const {
       attend_decode_bytes(w.shape, w.rows, w.slots, w.last_position >= 0, multiprocessors_));
 }
 
+Activations CudaOps::activations(DType format) const {
+  if (is_quantised(format)) return Activations::int8;
+  if (format == DType::f16) return Activations::f16;
+  return format == DType::bf16 ? Activations::bf16 : Activations::f32;
+}
+
 size_t CudaOps::panel_bytes(DType format, int64_t k) const { return cuda::panel_bytes(format, k); }
 
 void CudaOps::pack_panel(DType format, int64_t k, std::span<const std::byte* const> rows,

@@ -11,6 +11,7 @@ class CudaOps final : public Ops {
  public:
   explicit CudaOps(int32_t multiprocessors) : multiprocessors_(multiprocessors) {}
   size_t scratch_bytes(const WorkSize& work) const override;
+  Activations activations(DType format) const override;
   size_t panel_bytes(DType format, int64_t k) const override;
   void pack_panel(DType format, int64_t k, std::span<const std::byte* const> rows,
                   std::byte* panel) const override;

@@ -31,14 +31,16 @@ struct Way {
   }
 };
 
-// Only what must not be rounded is multiplied in f32: that has no tensor cores.
+// Only what must not be rounded is multiplied in f32, which has no tensor cores. bf16 is taken in
+// place whatever its width: where rows are no whole pieces of 16 bytes cuBLAS has slower kernels.
 Way way_of(const Weight& weight, int capability) {
   if (weight.activations == Activations::f32)
     return {CUDA_R_32F, weight.k, weight.format == DType::f32};
   if (weight.format == DType::bf16 && weight.activations == Activations::bf16 &&
       capability >= kTensorCoresTakeBf16)
     return {CUDA_R_16BF, weight.k, true};
-  return {CUDA_R_16F, half_width(weight.k), false};
+  const int64_t width = half_width(weight.k);
+  return {CUDA_R_16F, width, weight.format == DType::f16 && weight.k == width};
 }
 
 // Outputs of `outputs` that are made at once: as many as the tiles hold, in whole panels.
@@ -148,8 +150,10 @@ class Product {
   Rows rounded(const Weight& weight) {
     if (weight.activations == Activations::f32) return in_;
     auto* const to = reinterpret_cast<float*>(scratch_.input);
-    if (hold(CUDA_R_32F, weight.activations))
-      check(round_bf16(stream_.handle(), in_, to), "linear");
+    if (hold(CUDA_R_32F, weight.activations)) {
+      const auto round = weight.activations == Activations::f16 ? round_f16 : round_bf16;
+      check(round(stream_.handle(), in_, to), "linear");
+    }
     return {to, in_.rows, in_.width};
   }
   Int8Rows codes() {

@@ -15,7 +15,7 @@
 namespace hydrant::cpu {
 namespace {
 
-constexpr size_t kKinds = 3;  // of Activations
+constexpr size_t kKinds = 3;  // of Activations: f16 is none of ours
 constexpr std::array kEveryKind{Activations::f32, Activations::bf16, Activations::int8};
 
 const LinearPath& linear_path(Isa isa) {

@@ -37,8 +37,25 @@ template <Activations how>
 __device__ float rounded(float x) {
   if constexpr (how == Activations::int8)
     return as_int8(x);
-  else
+  else if constexpr (how == Activations::bf16)
     return to_float(from_float<__nv_bfloat16>(x));
+  else
+    return x;
+}
+
+__device__ int most_of_row(const float* row, int64_t width) {
+  int most = 0;
+  for (int64_t c = threadIdx.x; c < width; c += kThreads) most = max(most, magnitude(row[c]));
+  return block_join<kThreads>(most, MostBits{});
+}
+
+// A block for a row.
+__global__ void __launch_bounds__(kThreads) round_f16_kernel(Rows in, float* out) {
+  const int64_t row = int64_t{blockIdx.x} * in.width;
+  const int exponent = exponent_for(most_of_row(in.data + row, in.width));
+  const float scale = power_of_two(exponent), back = power_of_two(-exponent);
+  for (int64_t c = threadIdx.x; c < in.width; c += kThreads)
+    out[row + c] = to_float(from_float<__half>(in.data[row + c] * scale)) * back;
 }
 
 // A block for a row.
@@ -47,10 +64,7 @@ __global__ void __launch_bounds__(kThreads)
     to_f16_kernel(Rows in, int64_t wide, __half* out, float* back) {
   const int64_t row = blockIdx.x;
   const float* const from = in.data + row * in.width;
-  int most = 0;
-  for (int64_t c = threadIdx.x; c < in.width; c += kThreads) most = max(most, magnitude(from[c]));
-  most = block_join<kThreads>(most, MostBits{});
-  const int exponent = exponent_for(most);
+  const int exponent = exponent_for(most_of_row(from, in.width));
   const float scale = power_of_two(exponent);
   if (threadIdx.x == 0) back[row] = power_of_two(-exponent);
   // whole warps come to each 32 columns
@@ -83,11 +97,16 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
+cudaError_t round_f16(cudaStream_t stream, const Rows& in, float* out) {
+  return launch(round_f16_kernel, {dim3(unsigned(in.rows)), dim3(kThreads), 0, stream}, in, out);
+}
+
 cudaError_t to_f16(cudaStream_t stream, Activations how, const Rows& in, void* out, float* back) {
-  return launch(how == Activations::int8 ? to_f16_kernel<Activations::int8>
-                                         : to_f16_kernel<Activations::bf16>,
-                {dim3(unsigned(in.rows)), dim3(kThreads), 0, stream}, in, half_width(in.width),
-                static_cast<__half*>(out), back);
+  const auto kernel = how == Activations::int8   ? to_f16_kernel<Activations::int8>
+                      : how == Activations::bf16 ? to_f16_kernel<Activations::bf16>
+                                                 : to_f16_kernel<Activations::f16>;
+  return launch(kernel, {dim3(unsigned(in.rows)), dim3(kThreads), 0, stream}, in,
+                half_width(in.width), static_cast<__half*>(out), back);
 }
 
 cudaError_t unpack_f16(cudaStream_t stream, const Weight& weight, int64_t first, int64_t count,

@@ -18,6 +18,8 @@ namespace hydrant::cuda {
 
 constexpr int64_t half_width(int64_t width) { return align_up(width, int64_t{8}); }
 
+// in, rounded to f16 as above, as f32.
+cudaError_t round_f16(cudaStream_t stream, const Rows& in, float* out);
 // in, rounded as products of this kind round it, as f16; back[row] is what undoes the row's power
 // of two. Not for Activations::f32. Both outputs are aligned to 16.
 cudaError_t to_f16(cudaStream_t stream, Activations how, const Rows& in, void* out, float* back);
