@@ -24,7 +24,7 @@ double read_seconds(const DiskRates& disk, double requests, double bytes, double
   for (int n = 1; n <= lanes; n++) {
     const double waits = (1 + under_way) * disk.seconds(requests, bytes, 1 + under_way);
     seconds = (waits + pack) / n;
-    under_way = waits / seconds;
+    under_way = seconds > 0 ? waits / seconds : 0;
   }
   return seconds;
 }

@@ -162,7 +162,7 @@ std::vector<Key> make() {
       same_rows(named(integer([](RunConfig& c) -> auto& { return c.prefetch.cache_slots; }, 2, 64),
             "prefetch.cache_slots", "--cache-slots", "N", kSized, "the same for the cache, in layers of a group")),
       same_rows(named(integer([](RunConfig& c) -> auto& { return c.prefetch.disk_lanes; }, 1, 16),
-            "prefetch.disk_lanes", "--disk-lanes", "N", kSized, "reads of the model's files under way at a time; 8 if not given, or fewer where host memory is short")),
+            "prefetch.disk_lanes", "--disk-lanes", "N", kPlanned, "reads of the model's files under way at a time; 8 if not given, or fewer where host memory is short")),
       same_rows(named(toggle([](RunConfig& c) -> auto& { return c.overlap; }),
             "overlap", "--overlap", "", kSized, "move and compute at the same time; --no-overlap: one after the other")),
       same_rows(named(choice([](RunConfig& c) -> auto& { return c.cache_compute; }, {"auto", "device", "host"}),

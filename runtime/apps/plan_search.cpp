@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 
 #include "offload/weight_prefetcher.hpp"
@@ -24,6 +25,7 @@ constexpr size_t kRefined = 6;    // options whose slots and types of keys are v
 
 struct Limits {
   size_t device, host, disk;
+  size_t both;  // device and host, where they are the same memory
 };
 
 // Where the cache's rows are, and whether weights that the device has no room for come from the
@@ -75,12 +77,18 @@ class Search {
     std::error_code none;
     const auto space = std::filesystem::space(folder_of(config), none);
     const size_t disk = none ? 0 : space.available;
-    // Where host and device are the same memory, the device's part of it is taken first.
-    const size_t device = config.memory.device.value_or(free(Memory::device)),
-                 rest = device_.is_host()
-                            ? free(Memory::device) - std::min(device, free(Memory::device))
-                            : free(Memory::pinned);
-    return {device, config.memory.host.value_or(rest), config.memory.disk.value_or(disk)};
+    if (!device_.is_host())
+      return {config.memory.device.value_or(free(Memory::device)),
+              config.memory.host.value_or(free(Memory::pinned)), config.memory.disk.value_or(disk),
+              SIZE_MAX};
+    // The device's part is taken first, but for a little that reads of weights need.
+    constexpr uint64_t kSpared = uint64_t{64} << 20;
+    const size_t both = free(Memory::device),
+                 spared = std::min<size_t>(std::min(config.memory.host.value_or(kSpared), kSpared),
+                                           both / 4),
+                 device = config.memory.device.value_or(both - spared),
+                 rest = both - std::min(device, both);
+    return {device, config.memory.host.value_or(rest), config.memory.disk.value_or(disk), both};
   }
 
   std::vector<std::string> budgets() const {
@@ -161,10 +169,10 @@ class Search {
     return any;
   }
 
-  // Than a configuration has, where host memory may be short.
+  // Than a plan has at first: their buffers may have no room. Those that were asked for stay.
   std::vector<int32_t> fewer_lanes(const RunConfig& config) const {
     std::vector<int32_t> lanes;
-    if (config_.memory.host)
+    if (!config_.prefetch.disk_lanes)
       for (const int32_t some : kFewerLanes)
         if (some < *config.prefetch.disk_lanes) lanes.push_back(some);
     return lanes;
@@ -196,7 +204,8 @@ class Search {
 
   bool fits(const RunPlan& plan) const {
     return plan.device.bytes() <= limits_.device && plan.host.bytes() <= limits_.host &&
-           plan.disk.bytes() <= limits_.disk;
+           plan.disk.bytes() <= limits_.disk &&
+           plan.device.bytes() + plan.host.bytes() <= limits_.both;
   }
 
   // The largest share, in hundredths of a percent, for which `fits` holds; none: not even 0.

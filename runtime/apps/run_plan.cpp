@@ -157,9 +157,11 @@ void set_tiers(RunPlan& plan, const OffloadMemory& weights, const MemoryNeed& ro
                     {"hidden states", rows.hidden}});
 }
 
-// Bytes of host memory that are more than there may be.
+// Bytes of host memory that are more than there may be; what a process takes beside its plan has to
+// have room as well.
 size_t excess(const RunPlan& plan, Device& device) {
-  const size_t host = plan.host.bytes(), free = device.available(Memory::pinned),
+  const size_t host = plan.host.bytes(),
+               free = minus(device.available(Memory::pinned), kProcessRoom),
                beside = device.is_host() ? plan.device.bytes() : 0;
   return std::max(minus(host + beside, free), minus(host, plan.host.cap.value_or(host)));
 }

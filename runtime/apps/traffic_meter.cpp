@@ -85,8 +85,8 @@ void TrafficMeter::report(int64_t steps) {
   add(t.measured.from_disk, t.predicted.from_disk, "of weights disk to device");
   add(t.measured.file, t.predicted.file, "read from the model's files");
   if (t.rows > 0)
-    parts +=
-        fmt::format(", {:.1f} embedding rows from the files", double(t.rows) / double(t.steps));
+    parts += fmt::format("{}{:.1f} embedding rows from the files", parts.empty() ? "" : ", ",
+                         double(t.rows) / double(t.steps));
   const auto add_moved = [&](uint64_t bytes, const char* what) {
     if (bytes > 0)
       parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", per_step(bytes), what);

@@ -100,6 +100,21 @@ TEST_CASE(
   host({"--memory-host", std::to_string(least), "--disk-lanes", "1"}, true);
 }
 
+TEST_CASE("memory limits: without caps, buffers for reading leave room for the process") {
+  TemporaryFolder model;
+  write_large_checkpoint(model, 32);
+  for (const uint64_t room : {24, 32, 40, 56, 80}) {
+    Start start;
+    start.arguments = {"generate", "--model",          model.path(), "--prompt",
+                       "a",        "--max-new-tokens", "2",          "--placement-weights",
+                       "0,0",      "--ignore-eos"};
+    start.address_space = kMapped + kProcessRoom + room * kMiB;
+    const Outcome o = Process(start).wait();
+    CAPTURE(room, o.err);
+    CHECK(o.code == 0);
+  }
+}
+
 TEST_CASE("memory limits: a bench that has no room to measure the memory's speed goes without") {
   TemporaryFolder model;
   write_large_checkpoint(model, 1);
