@@ -93,12 +93,14 @@ WeightOffload smallest(WeightOffload options) {
 // comes at the disk's pace, and host memory that could hold it is, here, device memory.
 Shares find_shares(const RunConfig& config, const Model& model, Device& device,
                    const WeightPlan& weights, const WeightOffload& options, size_t need) {
-  const size_t available = minus(device.available(Memory::device), kProcessRoom);
+  // On a card neither the process nor what reads need takes any of it.
+  const bool host = device.is_host();
+  const size_t available = minus(device.available(Memory::device), host ? kProcessRoom : 0);
   if (weights.bytes + need <= room(config.memory.device, available)) return {};
   WeightOffload tried = in_files(options);
   tried.arriving = std::min(tried.arriving, available / kReadingPart);
   const size_t staging = memory_of(model, weights, device, tried).on_host(),
-               left = minus(room(config.memory.device, minus(available, staging)), need);
+               left = minus(room(config.memory.device, minus(available, host ? staging : 0)), need);
   for (int percent = 99; percent > 0; percent--) {
     tried.shares = {double(percent), 0, double(100 - percent)};
     if (WeightPrefetcher::unstaged_memory(weights, model.spec, tried).on_device() <= left)
