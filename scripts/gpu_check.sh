@@ -8,25 +8,30 @@
 # the CPU is then the demo's model, if scripts/fetch_model.sh has been here. --full builds and runs all tests, and grids of
 # batches and budgets that take an hour, the H2O paper's tables 3, 5 and 7 among them. First it says what is missing.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+root=$(cd "$(dirname "$0")/.." && pwd)
+here=$PWD
 
-model="" shape="" output=build/gpu_check device=0 full=0
+model="" shape="" output=$root/build/gpu_check device=0 full=0
 while (( $# )); do
   case $1 in
-    --model) model=$2; shift ;;
+    --model) model=$(cd "$here" && realpath "$2"); shift ;;
     --shape) shape=$2; shift ;;
-    --output) output=$2; shift ;;
+    --output) output=$(cd "$here" && realpath -m "$2"); shift ;;
     --device) device=$2; shift ;;
     --full) full=1 ;;
     *) echo "gpu_check.sh: unknown '$1'" >&2; exit 2 ;;
   esac
   shift
 done
+cd "$root"
+export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
 
 missing=()
 need() { command -v "$1" >/dev/null || missing+=("$1 ($2)"); }
 need cmake "build"; need ninja "build"; need g++ "build"; need python3 "reports"
 need nvcc "CUDA toolkit 12 or 13"; need nvidia-smi "NVIDIA's driver"
+version=$(cmake --version 2>/dev/null | sed -n '1s/.* //p')
+[[ -z $version || $(printf '%s\n' 3.25 "$version" | sort -V | head -n 1) == 3.25 ]] || missing+=("cmake 3.25 or later (here $version)")
 for header in fmt/format.h spdlog/spdlog.h nlohmann/json.hpp CLI/CLI.hpp catch2/catch.hpp pcre2.h utf8proc.h liburing.h \
               boost/asio.hpp; do
   [[ -e /usr/include/$header || -e /usr/include/x86_64-linux-gnu/$header ]] || missing+=("$header (scripts/install_deps.sh)")
@@ -46,7 +51,7 @@ echo "card $device: $name, compute capability $capability, $memory MiB, driver $
 
 build=build/gpu
 mkdir -p "$output"
-rm -f "$output"/*.log "$output"/*.json "$output"/*.jsonl
+rm -f "$output"/{parts.jsonl,parity.json,profile.json,trace.json,gpu_check.json,gpu_check.md} "$output"/bench_*.json
 failed=()
 part() {  # NAME COMMAND...: its output to NAME.log; what fails is told at the end, and the rest goes on
   local part=$1 start=$SECONDS
@@ -57,7 +62,7 @@ part() {  # NAME COMMAND...: its output to NAME.log; what fails is told at the e
   echo "{\"part\": \"$part\", \"seconds\": $((SECONDS - start))}" >>"$output/parts.jsonl"
 }
 
-export CUDA_VISIBLE_DEVICES=$device
+export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$device  # as nvidia-smi counts them
 hydrant=$build/runtime/apps/hydrant
 targets=(hydrant card_tests)
 (( full )) && targets+=(all)
@@ -74,7 +79,7 @@ while read -r test filter; do
   part "${test#test_card_}" "$build/test/cuda/$test" "$filter"
 done <$build/test/cuda/card_tests.txt
 if command -v compute-sanitizer >/dev/null; then
-  part memcheck compute-sanitizer --error-exitcode 9 $build/test/cuda/test_card_ops "[devices]~\"*every shape*\"~\"*several key blocks*\""
+  part memcheck timeout 180 compute-sanitizer --error-exitcode 9 $build/test/cuda/test_card_ops "[devices]~\"*every shape*\"~\"*several key blocks*\""
 fi
 (( full )) && part tests ctest --test-dir $build --output-on-failure -j "$(nproc)"
 

@@ -265,6 +265,20 @@ TEST_CASE("bytes that caches move are those predicted, be their homes pinned or 
 TEST_CASE("what is too much for the card or for pinning is refused by name, or announced") {
   const Tiny t;
   check_refused(run_where({"EMU_MEM_MB=0"}, generate(t)), 3, "device");
+  // Room for the tiny model is not room for cuBLAS.
+  check_refused(run_where({"EMU_MEM_MB=128"}, generate(t)), 3,
+                "the device has 0 bytes of memory free");
+  CHECK(run_where({"EMU_MEM_MB=160"}, generate(t)).code == 0);
   const Outcome hidden = run_where({"EMU_PIN_KB=0"}, generate(t));
   check_refused(hidden, 3, "the system does not pin");
+}
+
+TEST_CASE(
+    "a card that is full when cuBLAS is first wanted is a lack of memory, with step and layer") {
+  const Tiny t;
+  std::string prompt = "one";  // more tokens than are multiplied without cuBLAS
+  for (int i = 0; i < 4; i++) prompt += " two";
+  const Outcome o = run_where({"EMU_BLAS=3"}, {"generate", "--device", "cuda", "--model",
+                                               t.model.path(), "--prompt", prompt});
+  check_refused(o, 3, "cuBLAS found no memory on the device");
 }

@@ -22,7 +22,8 @@ with open(os.environ["CALLS"], "a") as calls:
 if words[0] == "generate":
     for i, line in enumerate(open(at["--prompts"])):
         tokens = [1, 2, 3 + (at["--device"] == "cuda" and os.environ.get("DIFFERS") == "1")]
-        print(json.dumps({"id": i, "token_ids": tokens, "logprobs": [-1] * 3, "kept": [[1]],
+        print(json.dumps({"id": i, "token_ids": tokens, "logprobs": [-1] * 3,
+                          "kept": [[2 if at["--device"] == "cuda" and os.environ.get("KEEPS") == "2" else 1]],
                           "top_logprobs": [[{"id": t, "logprob": -1 if t < 4 else -9} for t in (1, 2, 3, 4)]] * 3}))
 elif words[0] == "profile":
     json.dump({"copy_to_device": [{"under_way": 1, "bytes_per_second": 5e10}]}, open(at["--output"], "w"))
@@ -59,6 +60,7 @@ class GpuCheck(unittest.TestCase):
         (self.root / "scripts").mkdir()
         for name in ("gpu_check.sh", "gpu_report.py", "gpu_parity.py"):
             shutil.copy(SCRIPTS / name, self.root / "scripts")
+        (self.root / "scripts/kernel_registers.py").write_text("print('| a_kernel | 32 |')\n")
         (self.root / "program").write_text(PROGRAM)
         (self.root / "toolkit/lib64").mkdir(parents=True)
         (self.root / "toolkit/lib64/libcublas.so.13").touch()
@@ -90,7 +92,7 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         data, text = self.report()
         self.assertEqual([p["part"] for p in data["parts"] if p["part"] != "memcheck"],
-                         ["build", "ops", "rows", "parity", "profile", "resident", "weights_on_host", "cache_on_host"])
+                         ["build", "kernels", "ops", "rows", "parity", "profile", "resident", "weights_on_host", "cache_on_host"])
         self.assertEqual((self.root / "build/gpu_check/rows.log").read_text(), '[rows]~"a thousand prompts*"\n')
         self.assertEqual((data["card"], data["capability"], data["failed"]), ("Some Card", "8.0", []))
         self.assertEqual(data["overlap"], {"copy_seconds": 6, "hidden_seconds": 4})
@@ -103,7 +105,7 @@ class GpuCheck(unittest.TestCase):
         bus = bars["weights on host, h2o, batch 32: decode step, of the bus time of its bytes"]
         self.assertAlmostEqual(bus["measured"], 1.1)  # 22 ms for 20 ms of bytes
         self.assertIn("4.00 s passed while the card computed", text)
-        self.assertIn("12 of 12 rows have the same tokens to the end", text)
+        self.assertIn("24 of 24 rows have the same tokens to the end", text)
         self.assertIn("does not fit: too large", text)
         self.assertEqual(len({line.count("|") for line in text.splitlines() if line.startswith("| h2o")}), 1)
 
@@ -115,6 +117,10 @@ class GpuCheck(unittest.TestCase):
         self.assertIn("parity", data["failed"])
         self.assertIn("resident", data["bench"])
         self.assertIn("Failed: ", text)
+
+    def test_a_card_that_keeps_others_does_not_pass(self):
+        self.assertEqual(self.check("--model", "a.gguf", KEEPS="2").returncode, 1)
+        self.assertEqual(self.report()[0]["failed"], ["parity"])
 
     def test_what_is_missing_is_said_first(self):
         self.tool("nvidia-smi", "echo 'No devices were found'; exit 6")

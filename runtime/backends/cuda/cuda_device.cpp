@@ -14,6 +14,10 @@
 namespace hydrant::cuda {
 namespace {
 
+// What comes on top of a plan once it runs: cuBLAS's handle and workspace (32 MiB on sm_90), and
+// its kernels and ours, which are loaded as they are first used.
+constexpr size_t kLibraries = size_t{128} << 20;
+
 // Threads that read and pack weights: so many fill the bus, and each takes some MiB.
 constexpr int kMostThreads = 8;
 
@@ -53,7 +57,7 @@ size_t CudaDevice::available(Memory memory) const {
   select();
   size_t left = 0, total = 0;
   check(cudaMemGetInfo(&left, &total), "the device's memory");
-  return left;
+  return left - std::min(left, kLibraries);
 }
 
 std::unique_ptr<Stream> CudaDevice::make_stream(std::string_view lane, bool inline_work) {

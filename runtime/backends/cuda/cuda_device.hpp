@@ -28,7 +28,7 @@ class CudaDevice final : public Device {
 
   const int index_, threads_;
   std::string architecture_, description_;
-  std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>();
+  std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>(index_);
   HostMemory host_;
   CudaOps ops_;
 };

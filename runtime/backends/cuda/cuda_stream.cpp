@@ -13,7 +13,8 @@ EventPool::~EventPool() {
   for (cudaEvent_t event : free_) cudaEventDestroy(event);
 }
 
-cudaEvent_t EventPool::make() {
+cudaEvent_t EventPool::make() const {
+  check(cudaSetDevice(device_), "the chosen device");
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "a new event");
   return event;
@@ -41,6 +42,7 @@ std::shared_ptr<CUevent_st> EventPool::take() {
 std::exception_ptr CudaLatch::done() const {
   if (const auto failure = opened()) return failure;
   try {
+    check(cudaSetDevice(device_), "the chosen device");
     check(cudaEventSynchronize(mark()), "waiting for an event");
   } catch (...) {
     return std::current_exception();
@@ -96,7 +98,7 @@ void CudaStream::fail_in_part(const Error& e) const {
 }
 
 void CudaStream::record(Event& event) {
-  const auto latch = std::make_shared<CudaLatch>(events_->take());
+  const auto latch = std::make_shared<CudaLatch>(device_, events_->take());
   issue(latch, [](const std::shared_ptr<CudaLatch>& l, CudaStream& s) {
     check(cudaEventRecord(l->mark(), s.handle()), "the record of an event");
   });

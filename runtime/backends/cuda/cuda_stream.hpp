@@ -21,6 +21,7 @@ class Blas;
 // replaced and nobody is to wait for it any more.
 class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
+  explicit EventPool(int device) : device_(device) {}
   ~EventPool();
   // For an event of ours more: as many as its records usually hold at a time, so that none is made
   // while lanes run.
@@ -28,21 +29,25 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
   std::shared_ptr<CUevent_st> take();
 
  private:
-  static cudaEvent_t make();
+  cudaEvent_t make() const;
 
+  const int device_;
   std::mutex mutex_;
   std::vector<cudaEvent_t> free_;
 };
 
 // What a record leaves for streams of any backend: when it is open, the device has been told; when
-// the device has come to it, it is done.
+// the device has come to it, it is done. Whoever waits may be another backend's thread, which has
+// chosen no device.
 class CudaLatch final : public Latch {
  public:
-  explicit CudaLatch(std::shared_ptr<CUevent_st> mark) : mark_(std::move(mark)) {}
+  CudaLatch(int device, std::shared_ptr<CUevent_st> mark)
+      : device_(device), mark_(std::move(mark)) {}
   cudaEvent_t mark() const { return mark_.get(); }
   std::exception_ptr done() const override;
 
  private:
+  const int device_;
   const std::shared_ptr<CUevent_st> mark_;
 };
 

@@ -46,6 +46,7 @@ struct Product {
 };
 
 int create(BlasHandle* handle) {
+  if (emu::settings().blas != kBlasSuccess) return emu::settings().blas;
   *handle = new cublasContext;
   return kBlasSuccess;
 }

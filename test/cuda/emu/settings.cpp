@@ -30,6 +30,7 @@ Settings read() {
   s.lose_at = number("EMU_LOSE_AT", 0);
   s.start = number("EMU_START", 0);
   s.only = number("EMU_ONLY", -1);
+  s.blas = number("EMU_BLAS", 0);
   s.code = number("EMU_CODE", 1) != 0;
   s.device_bytes = uint64_t(number("EMU_MEM_MB", 2048)) << 20;
   s.pinned_bytes = uint64_t(number("EMU_PIN_KB", 1 << 30)) << 10;

@@ -13,6 +13,7 @@
 //   EMU_BREAK_AT the launch, counted from 1, whose kernel faults: every call fails from then on
 //   EMU_LOSE_AT  the copy, counted from 1, at which the device is lost: every call fails then on
 //   EMU_START    what choosing the device returns: 2 for no memory, 46 for not available
+//   EMU_BLAS     what a new handle of cuBLAS returns: 3 for no memory
 //   EMU_CODE     0: kernels have no code for the device
 //   EMU_SM       compute capability, 80 by default
 //   EMU_ONLY     the device that the last three are about, by index; all by default
@@ -28,7 +29,7 @@ struct Settings {
   uint32_t seed = 1;
   bool race = false, deterministic = false;
   int jitter = 0, devices = 1, driver = 13000, capability = 80, break_at = 0;
-  int lose_at = 0, start = 0, only = -1;
+  int lose_at = 0, start = 0, only = -1, blas = 0;
   bool code = true;
   uint64_t device_bytes = 0, pinned_bytes = 0;
 };
