@@ -191,6 +191,11 @@ class Search {
     if (!shares) return std::nullopt;
     config.placement.weights = *shares;
     option.plan = plan_run(config, model_, device_, need, weights_);
+    if (!fits(option.plan) &&
+        shares->disk > 0) {  // cut matrices may need larger buffers than whole
+      config.placement.weights = {0, 0, 100};
+      option.plan = plan_run(config, model_, device_, need, weights_);
+    }
     option.plan.process = process_;
     if (!fits(option.plan)) return std::nullopt;
     option.work = workload_of(rows);

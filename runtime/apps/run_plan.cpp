@@ -320,6 +320,11 @@ RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, co
         find_shares(config, model, device, plan.weights, plan.offload, need.resident);
 
   set_staging(plan, config, model, device, rows);
+  // A share that cuts matrices may need larger buffers than none at all.
+  if (config.placement.automatic && plan.weights_move() && excess(plan, device) > 0) {
+    plan.offload = in_files(options_of(config));
+    set_staging(plan, config, model, device, rows);
+  }
   const Checkpoint& checkpoint = model.files.checkpoint;  // made-up weights are written first
   const size_t written =
       checkpoint.is_made() && plan.offload.shares.disk > 0 ? checkpoint.made_bytes() : 0;
