@@ -47,8 +47,7 @@ struct Workload {
 //   link        bytes to the device / the link's pace, or what a copy reaches where that is less:
 //               weights, cached rows that pass through, hidden states that wait on the host
 //   link_down   what cached rows bring back, and hidden states
-//   link_both   where there is a bus: both, at the rates that the ways have together as long as
-//   both
+//   link_both   where there is a bus: both, at the rates that the ways have together while both
 //               are busy, and then the rest of one of them alone
 //   disk        weights from the files: requests * request + bytes * byte, with as many under way
 //               as lanes read and do not pack

@@ -35,7 +35,7 @@ def configuration(r):
     if r.random() < 0.5:
         document["cache_compute"] = r.choice(["device", "host"])
     if r.random() < 0.7:
-        document["prefetch"] = {"weight_slots": r.choice([2, 2, 3, 5, 64]), "cache_slots": r.choice([2, 3, 7]), "disk_lanes": r.randint(1, 4)}
+        document["prefetch"] = {"weight_slots": r.choice([2, 2, 3, 5, 64]), "cache_slots": r.choice([2, 3, 7]), "disk_lanes": r.randint(1, 12)}
     if r.random() < 0.4:
         document["overlap"] = False
     if r.random() < 0.3:

@@ -152,7 +152,9 @@ void set_tiers(RunPlan& plan, const OffloadMemory& weights, const MemoryNeed& ro
                       {"working memory", rows.workspace}});
   plan.host = tier("memory.host", memory.host,
                    {{"weights", weights.host_homes},
-                    {"buffers for reading weights", weights.staging},
+                    {fmt::format("buffers for reading weights (disk_lanes {})",
+                                 plan.offload.overlap ? plan.offload.disk_lanes : 1),
+                     weights.staging},
                     {kCache, rows.cache.host},
                     {"buffers of caches on disk", rows.cache.staging},
                     {"working memory of attention", rows.host_workspace},

@@ -51,7 +51,8 @@ TEST_CASE("any placement, depth, overlap and group split gives the resident run'
       if (emulated) options.shares = shares_in_turn(cell);
       options.slots = cell % 3 == 2 ? 5 : int(2 + cell % 3);
       options.overlap = cell % 5 != 3;
-      options.disk_lanes = int(1 + random.below(3));
+      options.disk_lanes = int(1 + random.below(12));
+      options.arriving = size_t{1} << (12 + 4 * cell % 16);  // from one turn a lane to many
       options.caching = cell % 2 == 0 ? Caching::direct : Caching::cached;
       const auto groups = int32_t(1 + (emulated ? int64_t(cell / 2 % 3) : random.below(3)));
       CAPTURE(choice.kind, name(choice.format), exact, options.shares.device, options.shares.host,
