@@ -129,7 +129,7 @@ class Sweep {
   }
 
   BenchMachine machine() const {
-    return {std::string(name(cache_dtype(config_))),
+    return {std::string(name(cache_dtype(config_, *device_))),
             std::string(device_->isa()),
             device_->threads(),
             config_.memory.link,
@@ -223,7 +223,8 @@ class Sweep {
                          fitting_plan(config, sources_, model_, *device_, need, weights_),
                          config.quiet);
       log::info("{}; ready after {:.2f} s",
-                machine_line(model_, loaded, *device_, cache_dtype(config)), loaded.load_seconds());
+                machine_line(model_, loaded, *device_, cache_dtype(config, *device_)),
+                loaded.load_seconds());
       log::info("{}", memory_line(loaded.plan()));
       log::info("config {}", config_json(config).dump());
       BenchRun(config, model_, *device_, loaded, need.placed, results).run();

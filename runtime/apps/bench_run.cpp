@@ -58,7 +58,7 @@ BenchRun::BenchRun(const RunConfig& config, const Model& model, Device& device, 
       spec_(model.spec),
       ops_(device.ops()),
       loaded_(loaded),
-      kv_dtype_(cache_dtype(config)),
+      kv_dtype_(cache_dtype(config, device)),
       without_rows_(loaded.plan().peak() - planned.memory()),
       results_(results),
       free_tokens_(results.size()) {

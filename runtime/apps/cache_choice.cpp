@@ -99,9 +99,9 @@ Request with_full_cache(Request request) {
   return request;
 }
 
-DType cache_dtype(const RunConfig& config) {
+DType cache_dtype(const RunConfig& config, const Device& device) {
   if (config.cache.dtype != "auto") return dtype_named(config.cache.dtype).value();
-  return config.compute_dtype == "f32" ? DType::f32 : DType::bf16;
+  return config.compute_dtype == "f32" ? DType::f32 : device.cache_type();
 }
 
 }  // namespace hydrant

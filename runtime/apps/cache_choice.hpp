@@ -21,7 +21,7 @@ bool warn_of_few_sinks(const policy::Choice& choice, std::span<const Request> ro
 
 Request with_full_cache(Request request);  // the same row, all of whose tokens stay
 
-// Of keys and values: what is given, else f32 for exact products and bf16 otherwise.
-DType cache_dtype(const RunConfig& config);
+// Of keys and values: what is given, else f32 for exact products and the device's own otherwise.
+DType cache_dtype(const RunConfig& config, const Device& device);
 
 }  // namespace hydrant

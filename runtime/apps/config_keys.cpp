@@ -134,7 +134,7 @@ std::vector<Key> make() {
       named(choice([](RunConfig& c) -> auto& { return c.cache.positions; }, {"original", "cache"}),
             "cache.positions", "--positions", "WHICH", kPlanned, "a key's place: original, or its rank in the cache"),
       named(choice([](RunConfig& c) -> auto& { return c.cache.dtype; }, {"auto", "f32", "f16", "bf16"}),
-            "cache.dtype", "--cache-dtype", "TYPE", kPlanned, "keys and values: auto (f32 if compute.dtype is f32, else bf16), f32, f16, bf16"),
+            "cache.dtype", "--cache-dtype", "TYPE", kPlanned, "keys and values: auto (f32 if compute.dtype is f32, else bf16, or f16 on a card that has no tensor cores for bf16), f32, f16, bf16"),
 
       named(choice([](RunConfig& c) -> auto& { return c.compute_dtype; }, {"auto", "f32"}),
             "compute.dtype", "--compute-dtype", "TYPE", kPlanned, "products: auto (rounds activations to bf16, f16 or int8 blocks) or f32 (exact)"),

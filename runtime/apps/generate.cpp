@@ -125,7 +125,7 @@ class Writer {
 void report_start(const RunConfig& config, const Model& model, const LoadedModel& loaded,
                   const Device& device, const Job& job) {
   log::info("{}; {}", config.chat ? "chat template" : "raw text",
-            machine_line(model, loaded, device, cache_dtype(config)));
+            machine_line(model, loaded, device, cache_dtype(config, device)));
   log::info("{}; ready after {:.2f} s", cache_line(config, job.requests), loaded.load_seconds());
   log::info("{}", memory_line(loaded.plan()));
   // Results carry the configuration whole; beside a text on a terminal what was asked for is
@@ -159,7 +159,7 @@ int run_generate(const RunConfig& config, const Sources& sources) {
   }
   const auto device = open_device(config);
   const BatchShape shape = batch_shape(config.batch);
-  const DType kv_dtype = cache_dtype(config);
+  const DType kv_dtype = cache_dtype(config, *device);
   warn_of_idle_groups(config, sources, job.requests.size());
   RunPlan plan = fitting_plan(config, sources, model, *device,
                               run_need(config, model, *device, shape, job.requests));

@@ -108,7 +108,7 @@ class Search {
     base_ = config_;
     base_.cache.policy = config_.plan.policy;
     base_.cache.budget = budget;
-    if (base_.cache.dtype == "auto") base_.cache.dtype = name(cache_dtype(config_));
+    if (base_.cache.dtype == "auto") base_.cache.dtype = name(cache_dtype(config_, device_));
     base_.placement = {.automatic = false};
     base_.overlap = true;
     base_.prefetch.disk_lanes = config_.prefetch.disk_lanes.value_or(WeightOffload().disk_lanes);
@@ -202,7 +202,7 @@ class Search {
     if (config_.plan.rows > 0) option.work.rows = config_.plan.rows;
     option.budget = config.cache.budget;
     option.prediction = predict_run(rates_, model_, device_, option.plan, option.shape,
-                                    cache_dtype(config), option.work);
+                                    cache_dtype(config, device_), option.work);
     option.config = std::move(config);
     return option;
   }
@@ -307,7 +307,7 @@ class Search {
           config.prefetch.disk_lanes = lanes;
           add(config);
         }
-      if (config_.cache.dtype == "auto" && cache_dtype(config_) != DType::f32) {
+      if (config_.cache.dtype == "auto" && cache_dtype(config_, device_) != DType::f32) {
         RunConfig config = option.config;
         config.cache.dtype = "f16";
         add(config);

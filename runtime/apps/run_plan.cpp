@@ -275,7 +275,7 @@ size_t resident_memory() {
 RunNeed run_need(const RunConfig& config, const Model& model, Device& device,
                  const BatchShape& shape, std::span<const Request> rows) {
   NoWeights none;
-  const DType kv_dtype = cache_dtype(config);
+  const DType kv_dtype = cache_dtype(config, device);
   const CacheOffload options = cache_options_of(config);
   const std::unique_ptr<Device> host = open_host(device, options);
   OffloadedCaches caches(device, options, nullptr, host.get());

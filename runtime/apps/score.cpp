@@ -54,8 +54,8 @@ class Scoring {
       : model_(model),
         requests_(requests),
         shape_(batch_shape(config.batch)),
-        kv_dtype_(cache_dtype(config)),
         device_(open_device(config)),
+        kv_dtype_(cache_dtype(config, *device_)),
         plan_(fitting_plan(config, sources, model, *device_,
                            run_need(config, model, *device_, shape_, requests))),
         config_(placed(config, plan_)) {
@@ -98,8 +98,8 @@ class Scoring {
   const Model& model_;
   const std::vector<Request>& requests_;
   BatchShape shape_;
-  DType kv_dtype_;
   std::unique_ptr<Device> device_;
+  DType kv_dtype_;
   RunPlan plan_;
   RunConfig config_;
 };

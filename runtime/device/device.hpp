@@ -37,6 +37,9 @@ class Device {
   virtual std::unique_ptr<Stream> make_stream(std::string_view lane, bool inline_work) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
   virtual Ops& ops() = 0;
+  // What keys and values are kept in unless a run says otherwise: 16 bits that products are fast
+  // in.
+  virtual DType cache_type() const { return DType::bf16; }
 };
 
 struct InstructionPath {

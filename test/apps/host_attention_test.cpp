@@ -43,9 +43,9 @@ TEST_CASE("a device beside the host leaves to it what it is told to, as planned"
     for (int32_t& id : rows[i].prompt)
       id = int32_t(40 + 7 * i + size_t(&id - rows[i].prompt.data()));
   const BatchShape shape{4, 2, 16, 100};
-  const DType kv_dtype = cache_dtype(config);
 
   LaneDevice near;
+  const DType kv_dtype = cache_dtype(config, near);
   const auto plan_on = [&](Device& device) {
     return plan_run(config, model, device, run_need(config, model, device, shape, rows));
   };

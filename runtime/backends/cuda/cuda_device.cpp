@@ -39,6 +39,7 @@ CudaDevice::CudaDevice(const DeviceOptions& options)
   check_opened(cudaSetDevice(index_), index_);
   check_opened(probe(), index_);
   blas_library();  // now, and not in the middle of a run
+  if (sm < kTensorCoresTakeBf16) cache_type_ = DType::f16;
   architecture_ = fmt::format("sm_{}", sm);
   description_ = fmt::format("cuda:{} {}", index_, describe_devices().at(size_t(index_)));
 }

@@ -22,12 +22,14 @@ class CudaDevice final : public Device {
   std::unique_ptr<Stream> make_stream(std::string_view lane, bool inline_work) override;
   std::unique_ptr<Event> make_event() override;
   Ops& ops() override { return ops_; }
+  DType cache_type() const override { return cache_type_; }
 
  private:
   void select() const;
 
   const int index_, threads_;
   std::string architecture_, description_;
+  DType cache_type_ = DType::bf16;
   std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>(index_);
   HostMemory host_;
   CudaOps ops_;

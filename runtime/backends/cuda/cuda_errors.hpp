@@ -27,7 +27,8 @@ std::vector<std::string> describe_devices();
 
 // The architectures that kernels are compiled for begin here: 7.5, T4.
 inline constexpr int kLeastCapability = 75;
-int capability(int device);  // 80 for 8.0; throws io
+inline constexpr int kTensorCoresTakeBf16 = 80;  // from this compute capability on
+int capability(int device);                      // 80 for 8.0; throws io
 int multiprocessors(int device);
 
 }  // namespace hydrant::cuda

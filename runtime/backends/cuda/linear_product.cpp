@@ -17,7 +17,6 @@ namespace {
 
 constexpr size_t kTileBytes = size_t{16} << 20;  // of unpacked weights, and of sums
 constexpr size_t kLine = 256;
-constexpr int kTensorCoresTakeBf16 = 80;  // from this compute capability on
 
 // How a product of many tokens goes through cuBLAS: the type of its operands, whose rows lie
 // `width` apart, and whether the weights are taken from where they are.
