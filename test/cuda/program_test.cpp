@@ -284,3 +284,14 @@ TEST_CASE(
                                                t.model.path(), "--prompt", prompt});
   check_refused(o, 3, "cuBLAS found no memory on the device");
 }
+
+TEST_CASE("keys and values are of a type that the card has tensor cores for, unless one is given") {
+  const Tiny t;
+  const auto says = [&](const char* card, Words more) {
+    return run_where({card}, generate(t, std::move(more))).err;
+  };
+  CHECK_THAT(says("EMU_SM=75", {}), Catch::Contains("cache f16; cuda:0"));
+  CHECK_THAT(says("EMU_SM=80", {}), Catch::Contains("cache bf16; cuda:0"));
+  CHECK_THAT(says("EMU_SM=75", {"--cache-dtype", "bf16"}), Catch::Contains("cache bf16; cuda:0"));
+  CHECK_THAT(says("EMU_SM=75", {"--compute-dtype", "f32"}), Catch::Contains("cache f32; cuda:0"));
+}
