@@ -97,10 +97,12 @@ class Sweep {
     const bool one = std::all_of(planned_.begin(), planned_.end(), [&](const Planned& p) {
       return same_places(p, planned_.front());
     });
+    const auto ran = std::find_if(planned_.begin(), planned_.end(), fits);
+    const Planned& any = ran != planned_.end() ? *ran : planned_.front();
     return {{"version", HYDRANT_VERSION},
             {"model", is_synthetic() ? model_.files.path : config_.model},
             {"device", device_->describe()},
-            {"config", config_json(one ? planned_.front().config : config_)},
+            {"config", config_json(one ? any.config : config_)},
             {"rows", rows}};
   }
 
@@ -162,14 +164,13 @@ class Sweep {
       p.need = larger(p.need, run_need(p.config, model_, *device_, both.shape, both.requests));
     }
     const RunPlan found = plan_run(p.config, model_, *device_, p.need, weights_);
-    p.config = placed(p.config, found);
+    note(p, found);
+    p.config.prefetch = config_.prefetch;  // cases that run together take lanes together
     std::vector<Request> full;
     for (const Request& request : c.requests) full.push_back(with_full_cache(request));
     BenchResult& r = p.result;
     r.bench = &c;
     r.misfit = misfit_of(found);
-    r.weight_homes = found.offload.shares;
-    r.cache_homes = found.caches.shares;
     r.weights = weights_.bytes;
     r.weight_format = weights_.formats;
     r.activations = weights_.activations;
@@ -178,6 +179,13 @@ class Sweep {
     r.full_kv = run_need(p.config, model_, *device_, c.shape, full).placed.all_kv();
     r.predicted_peak = found.peak();
     return p;
+  }
+  // What was found for the case.
+  static void note(Planned& p, const RunPlan& found) {
+    p.config = placed(p.config, found);
+    p.result.weight_homes = found.offload.shares;
+    p.result.cache_homes = found.caches.shares;
+    p.result.disk_lanes = found.disk_lanes();
   }
   std::string misfit_of(const RunPlan& plan) {
     return hydrant::misfit(plan, sources_, model_, *device_);
@@ -222,6 +230,7 @@ class Sweep {
       LoadedModel loaded(model_, *device_,
                          fitting_plan(config, sources_, model_, *device_, need, weights_),
                          config.quiet);
+      for (const size_t i : alike) note(planned_[i], loaded.plan());
       log::info("{}; ready after {:.2f} s",
                 machine_line(model_, loaded, *device_, cache_dtype(config, *device_)),
                 loaded.load_seconds());

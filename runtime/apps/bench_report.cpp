@@ -51,6 +51,7 @@ void add_traffic(OrderedJson& row, const BenchResult& result, const BenchMachine
     row[what + "_on_disk"] = homes.disk;
   };
   add_homes("weights", result.weight_homes);
+  row["disk_lanes"] = result.disk_lanes > 0 ? OrderedJson(result.disk_lanes) : OrderedJson();
   add("host_bytes_per_step", t.measured.from_host, t.predicted.from_host);
   add("disk_bytes_per_step", t.measured.from_disk, t.predicted.from_disk);
   add("file_bytes_per_step", t.measured.file, t.predicted.file);

@@ -21,6 +21,7 @@ struct BenchResult {
   std::string misfit;          // why memory is not enough for it; "": it is
   std::vector<RunTimes> runs;  // none where it is not
   Shares weight_homes{}, cache_homes{};
+  int disk_lanes = 0;  // 0: no weights are read from disk
   std::string weight_format, activations;
   size_t kv = 0, full_kv = 0, workspace = 0, weights = 0;
   size_t peak = 0, predicted_peak = 0;

@@ -152,8 +152,7 @@ void set_tiers(RunPlan& plan, const OffloadMemory& weights, const MemoryNeed& ro
                       {"working memory", rows.workspace}});
   plan.host = tier("memory.host", memory.host,
                    {{"weights", weights.host_homes},
-                    {fmt::format("buffers for reading weights (disk_lanes {})",
-                                 plan.offload.overlap ? plan.offload.disk_lanes : 1),
+                    {fmt::format("buffers for reading weights (disk_lanes {})", plan.disk_lanes()),
                      weights.staging},
                     {kCache, rows.cache.host},
                     {"buffers of caches on disk", rows.cache.staging},
@@ -382,6 +381,7 @@ std::string folder_of(const RunConfig& config) {
 RunConfig placed(RunConfig config, const RunPlan& plan) {
   config.placement.automatic = false;
   config.placement.weights = plan.offload.shares;
+  if (plan.disk_lanes() > 0) config.prefetch.disk_lanes = plan.disk_lanes();
   return config;
 }
 

@@ -46,6 +46,12 @@ struct RunPlan {
   bool weights_move() const { return offload.shares.device != 100; }
   bool caches_move() const { return caches.shares.device != 100; }
   bool hidden_moves() const { return hidden.shares.device != 100; }
+  // Reads of the model's files that are under way at a time; 0: nothing is read from them.
+  int disk_lanes() const {
+    return !weights_move() || offload.shares.disk == 0 ? 0
+           : offload.overlap                           ? offload.disk_lanes
+                                                       : 1;
+  }
   bool all_on_device() const { return !weights_move() && !caches_move() && !hidden_moves(); }
   size_t peak() const { return device.bytes() + host.bytes() + process; }  // as it is expected
   size_t most() const { return peak() + kProcessRoom; }                    // never more
@@ -84,7 +90,7 @@ RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Mode
 
 std::string folder_of(const RunConfig& config);  // where what goes to disk is written
 
-// The configuration with the placement that was found.
+// The configuration with the placement and the number of lanes that were found.
 RunConfig placed(RunConfig config, const RunPlan& plan);
 
 // "memory: device 152.1 MiB of 200.0 MiB: weights 138.2 MiB, ...; host ...; with the process 172.3

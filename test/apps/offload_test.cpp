@@ -2,6 +2,7 @@
 // kept, and plans that cannot be refused in words.
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <set>
 
 #include "runtime/apps/progress.hpp"
 #include "runtime/base/file.hpp"
@@ -123,6 +124,57 @@ TEST_CASE("score and bench take their weights from wherever they are") {
     CHECK(row["cache_written_bytes"] > 0);
     const Json& written = row["predicted_cache_written_bytes"];
     CHECK(written == row["cache_written_bytes"]);  // nobody leaves in so short a run
+  }
+}
+
+TEST_CASE(
+    "the lanes that were taken, chosen or given, are in the results, and give the run again") {
+  const Tiny t;
+  const Words on_disk{"--placement-weights", "0,0"};
+  const auto least_of = [&](const char* lanes) {
+    const Json host = inspected(
+        t, on_disk + Words{"--memory-host", "1", "--length", "8", "--disk-lanes", lanes})["host"];
+    return std::to_string(host["bytes"].get<uint64_t>());
+  };
+  const auto lanes_said = [](const Outcome& o) {
+    CAPTURE(o.err);
+    REQUIRE(o.code == 0);
+    const std::string before = "buffers for reading weights (disk_lanes ";
+    REQUIRE_THAT(o.err, Catch::Contains(before));
+    return std::stoi(o.err.substr(o.err.find(before) + before.size()));
+  };
+  const auto in_bench = [&](const Words& more) {
+    const std::string json = t.work.file("bench.json");
+    const Outcome o = hydrant_run(Words{"bench", "--model", t.model.path(), "--prompt-len", "4",
+                                        "--output-len", "3", "--repeats", "1", "--json", json} +
+                                  more);
+    CAPTURE(o.err);
+    REQUIRE(o.code == 0);
+    const Json document = Json::parse(read_text(json));
+    const Json lanes = document["rows"][0]["disk_lanes"];
+    CHECK(document["config"]["prefetch"].value("disk_lanes", Json()) == lanes);
+    return lanes;
+  };
+  std::set<int> seen;
+  for (const Words& asked : {Words{}, Words{"--memory-host", least_of("1")},
+                             Words{"--memory-host", least_of("4")}, Words{"--disk-lanes", "3"},
+                             Words{"--no-overlap"}, Words{"--no-overlap", "--disk-lanes", "3"}}) {
+    CAPTURE(asked);
+    const Outcome o = t.generate(kLines, on_disk + asked);
+    const int lanes = lanes_said(o);
+    const Json config = o.rows().at(0)["config"];
+    CHECK(config["prefetch"]["disk_lanes"] == lanes);
+    CHECK(in_bench(on_disk + asked) == lanes);
+    const Outcome again =
+        hydrant_run({"generate", "--config", t.work.write("again.json", config.dump())});
+    CHECK(lanes_said(again) == lanes);
+    CHECK(again.rows().at(0)["config"] == config);
+    seen.insert(lanes);
+  }
+  CHECK(seen == std::set<int>{1, 3, 4, 8});
+  for (const Words& unread : {Words{}, Words{"--placement-weights", "30,70"}}) {
+    CHECK(in_bench(unread).is_null());
+    CHECK(!t.generate(kLines, unread).rows().at(0)["config"]["prefetch"].contains("disk_lanes"));
   }
 }
 
