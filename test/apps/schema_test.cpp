@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <regex>
 #include <set>
 #include <string>
 
@@ -102,6 +103,34 @@ TEST_CASE("the schema has no key that the program does not know") {
     CHECK(rule["additionalProperties"] == false);
     for (const auto& [leaf, inner] : rule["properties"].items())
       CHECK(known.count(name + "." + leaf) == 1);
+  }
+}
+
+TEST_CASE("sizes are written for the program as the schema has them") {
+  const Json document = schema();
+  const std::vector<std::string> numbers{"1",   "0512", "64",  "1.5", "0.75", "001.250", ".5",
+                                         "5.",  ".",    "",    "-1",  "+1",   "-.5",     "1e3",
+                                         "1,5", "0x10", "nan", "inf", "1.2.3"};
+  const std::vector<std::string> units{"",    "B",   "KB", "MB",   "GB",   "TB",   "KiB", "MiB",
+                                       "GiB", "TiB", "K",  "M",    "Ki",   "iB",   "mib", "kB",
+                                       "PB",  "PiB", "BB", " MiB", "MiBs", "MiB ", "\n"};
+  for (const char* path : {"memory.device", "memory.host", "memory.disk", "memory.link"}) {
+    const std::regex pattern(entry(document, path)["pattern"].get<std::string>());
+    const auto key = std::find_if(config_keys().begin(), config_keys().end(),
+                                  [&](const Key& k) { return k.path == path; });
+    size_t good = 0;
+    for (const std::string& number : numbers)
+      for (const std::string& unit : units)
+        for (const char* pace : {"", "/s", "/m", "/s/s"}) {
+          const std::string size = number + unit + pace;
+          const bool fits = std::regex_match(size, pattern);
+          CAPTURE(path, size);
+          // The schema has no limits for texts: parts of a byte are none.
+          if (!(fits && number == "0.75" && (unit.empty() || unit == "B")))
+            CHECK(accepts(*key, size) == fits);
+          good += fits;
+        }
+    CHECK(good > 50);
   }
 }
 
