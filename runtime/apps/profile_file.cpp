@@ -1,5 +1,6 @@
 #include "runtime/apps/profile_file.hpp"
 
+#include <cmath>
 #include <fstream>
 
 #include "runtime/base/error.hpp"
@@ -45,66 +46,90 @@ OrderedJson operation_json(const OperationRate& rate) {
   return {{"seconds_per_call", rate.call}, {"seconds_per_element", rate.element}};
 }
 
-// A number of the file, with the path to it.
+// A value of the file, with the path to it.
 class Reader {
  public:
-  Reader(const Json& value, std::string where) : value_(value), where_(std::move(where)) {}
+  Reader(const Json& value, std::string file, std::string path = "")
+      : value_(value), file_(std::move(file)), path_(std::move(path)) {}
 
   Reader at(const char* key) const {
+    const Reader inner(value_, file_, path_.empty() ? key : path_ + "." + key);
     if (!value_.is_object() || !value_.contains(key))
-      fail(Fault::bad_config, "{}: key {} is missing", where_, key);
-    return {value_[key], where_ + "." + key};
+      fail(Fault::bad_config, "{}: key {} is missing", file_, inner.path_);
+    return {value_[key], file_, inner.path_};
   }
   bool has(const char* key) const { return value_.is_object() && value_.contains(key); }
   std::vector<Reader> list() const {
-    if (!value_.is_array() || value_.empty())
-      fail(Fault::bad_config, "{}: must be a list with entries, not {}", where_, shown(value_));
+    if (!value_.is_array() || value_.empty()) refuse("a list with entries");
     std::vector<Reader> entries;
     for (size_t i = 0; i < value_.size(); i++)
-      entries.push_back({value_[i], fmt::format("{}[{}]", where_, i)});
+      entries.push_back({value_[i], file_, fmt::format("{}[{}]", path_, i)});
     return entries;
   }
-  double number(double least) const {
-    if (!value_.is_number() || !(value_.get<double>() >= least))
-      fail(Fault::bad_config, "{}: must be a number of at least {}, not {}", where_, least,
-           shown(value_));
-    return value_.get<double>();
+  double above_zero() const {
+    const double v = any_number();
+    if (!(v > 0)) refuse("a number above 0");
+    return v;
   }
-  double seconds() const { return number(0); }
-  double rate() const { return number(1); }
+  // A difference of what was measured may be nothing.
+  double zero_or_more() const {
+    const double v = any_number();
+    if (!(v >= 0)) refuse("a number of at least 0");
+    return v;
+  }
+  double rate() const {
+    const double v = any_number();
+    if (!(v >= 1)) refuse("a number of at least 1");
+    return v;
+  }
+  int count() const {
+    constexpr int kMost = 65536;
+    const double v = any_number();
+    if (!(v >= 1 && v <= kMost && v == std::floor(v)))
+      refuse(fmt::format("an integer from 1 to {}", kMost));
+    return int(v);
+  }
   std::string text() const {
-    if (!value_.is_string())
-      fail(Fault::bad_config, "{}: must be a text, not {}", where_, shown(value_));
+    if (!value_.is_string()) refuse("a text");
     return value_.get<std::string>();
   }
   DType dtype() const {
     const auto dtype = dtype_named(text());
-    if (!dtype) fail(Fault::bad_config, "{}: unknown format '{}'", where_, text());
+    if (!dtype) fail(Fault::bad_config, "{}: {}: unknown format '{}'", file_, path_, text());
     return *dtype;
   }
   Activations activations() const {
     for (size_t i = 0; i < std::size(kActivations); i++)
       if (text() == kActivations[i]) return Activations(i);
-    fail(Fault::bad_config, "{}: must be f32, bf16, int8 or f16, not {}", where_, shown(value_));
+    refuse("f32, bf16, int8 or f16");
   }
-  Curve curve(const char* size, const char* value, double least,
+  using Number = double (Reader::*)() const;
+  Curve curve(const char* size, const char* value, Number number,
               Curve::Beyond beyond = Curve::Beyond::straight) const {
     Curve curve{{}, beyond};
     for (const Reader& point : list()) {
-      curve.points.emplace_back(point.at(size).number(0), point.at(value).number(least));
+      curve.points.emplace_back(point.at(size).above_zero(), (point.at(value).*number)());
       const size_t n = curve.points.size();
       if (n > 1 && curve.points[n - 1].first <= curve.points[n - 2].first)
-        fail(Fault::bad_config, "{}: its {} must ascend", point.where_, size);
+        fail(Fault::bad_config, "{}: {}: its {} must ascend", file_, point.path_, size);
     }
     return curve;
   }
   OperationRate operation() const {
-    return {at("seconds_per_call").seconds(), at("seconds_per_element").seconds()};
+    return {at("seconds_per_call").zero_or_more(), at("seconds_per_element").zero_or_more()};
   }
 
  private:
+  double any_number() const {
+    if (!value_.is_number()) refuse("a number");
+    return value_.get<double>();
+  }
+  [[noreturn]] void refuse(const std::string& what) const {
+    fail(Fault::bad_config, "{}: {}: must be {}, not {}", file_, path_, what, shown(value_));
+  }
+
   const Json& value_;
-  std::string where_;
+  std::string file_, path_;
 };
 
 }  // namespace
@@ -166,7 +191,7 @@ MachineRates read_profile(const std::string& path) {
     fail(Fault::bad_config, "{}: not a profile; 'hydrant profile --output {}' makes one", path,
          path);
   const Reader top(doc, path);
-  if (top.at("format_version").number(0) != kFormatVersion)
+  if (top.at("format_version").count() != kFormatVersion)
     fail(Fault::bad_config,
          "{}: format_version is {}, this program reads {}; 'hydrant profile --output {}' measures "
          "again",
@@ -177,47 +202,52 @@ MachineRates read_profile(const std::string& path) {
   r.device = machine.at("device").text();
   r.isa = machine.at("isa").text();
   r.processor = machine.at("processor").text();
-  r.threads = int(machine.at("threads").number(1));
-  r.cores = int(machine.at("cores").number(1));
+  r.threads = machine.at("threads").count();
+  r.cores = machine.at("cores").count();
   r.memory = top.at("memory").at("read_bytes_per_second").rate();
   const auto rates = [](const Reader& list) {
-    return list.curve("under_way", "bytes_per_second", 1, Curve::Beyond::level);
+    return list.curve("under_way", "bytes_per_second", &Reader::rate, Curve::Beyond::level);
   };
   r.copy = rates(top.at("copy_to_device"));
   if (top.has("bus")) {
     const Reader bus = top.at("bus");
     const auto way = [&](const char* key) {
-      return bus.at(key).curve("copy_bytes", "bytes_per_second", 1, Curve::Beyond::level);
+      return bus.at(key).curve("copy_bytes", "bytes_per_second", &Reader::rate,
+                               Curve::Beyond::level);
     };
     r.bus = {way("to_device"), way("to_host"), way("to_device_while_both"),
              way("to_host_while_both")};
   }
   const auto requests = [](const Reader& list) {
     const auto level = Curve::Beyond::level;
-    return DiskRates{list.curve("under_way", "seconds_per_request", 0, level),
-                     list.curve("under_way", "seconds_per_byte", 0, level)};
+    return DiskRates{list.curve("under_way", "seconds_per_request", &Reader::zero_or_more, level),
+                     list.curve("under_way", "seconds_per_byte", &Reader::above_zero, level)};
   };
   r.disk_read = requests(disk.at("read"));
   r.disk_write = requests(disk.at("write"));
   r.file_read = disk.has("model") ? requests(disk.at("model").at("read")) : r.disk_read;
-  r.fork_join = top.at("fork_join_seconds").seconds();
-  r.block = top.at("blocks").curve("activation_elements", "seconds_beside_products", 0);
+  r.fork_join = top.at("fork_join_seconds").zero_or_more();
+  r.block = top.at("blocks").curve("activation_elements", "seconds_beside_products",
+                                   &Reader::zero_or_more);
   r.logits = top.at("logits").operation();
   for (const Reader& p : top.at("packing").list())
-    r.packing.push_back({p.at("format").dtype(), p.at("cpu_seconds_per_byte").seconds()});
+    r.packing.push_back({p.at("format").dtype(), p.at("cpu_seconds_per_byte").above_zero()});
   for (const Reader& p : top.at("products").list())
-    r.products.push_back({p.at("format").dtype(), p.at("activations").activations(),
-                          p.at("weights").curve("rows", "seconds_per_weight", 0),
-                          p.at("calls").curve("input_elements", "seconds_per_call", 0)});
+    r.products.push_back(
+        {p.at("format").dtype(), p.at("activations").activations(),
+         p.at("weights").curve("rows", "seconds_per_weight", &Reader::above_zero),
+         p.at("calls").curve("input_elements", "seconds_per_call", &Reader::zero_or_more)});
   for (const Reader& a : top.at("attention").list()) {
-    const auto by_heads = [&](const char* key) {
-      return a.at(key).curve("heads_per_kv_head", "seconds_per_key_component", 0);
+    const auto by_heads = [&](const char* key, Reader::Number number) {
+      return a.at(key).curve("heads_per_kv_head", "seconds_per_key_component", number);
     };
-    const auto by_dims = [&](const char* key) {
-      return a.at(key).curve("head_dim", "seconds_per_query_and_key", 0);
+    const auto by_dims = [&](const char* key, Reader::Number number) {
+      return a.at(key).curve("head_dim", "seconds_per_query_and_key", number);
     };
-    r.attention.push_back({a.at("dtype").dtype(), by_heads("decode"), by_heads("scored"),
-                           by_dims("prompt"), by_dims("columns")});
+    r.attention.push_back({a.at("dtype").dtype(), by_heads("decode", &Reader::above_zero),
+                           by_heads("scored", &Reader::zero_or_more),
+                           by_dims("prompt", &Reader::above_zero),
+                           by_dims("columns", &Reader::above_zero)});
   }
   return r;
 }

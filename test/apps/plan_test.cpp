@@ -1,5 +1,6 @@
 // Profiles and plans as a user meets them.
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "runtime/apps/profile_file.hpp"
 #include "runtime/base/error.hpp"
@@ -78,6 +79,17 @@ double speed_of(const Outcome& o) {
 
 int batch_of(const Json& config) { return config["bench"]["batch"][0]; }
 
+void check_unread(const std::string& path, const std::string& says) {
+  CAPTURE(says);
+  try {
+    read_profile(path);
+    FAIL("it was read");
+  } catch (const Error& e) {
+    CHECK(e.fault() == Fault::bad_config);
+    CHECK_THAT(e.what(), Catch::StartsWith(path + ": ") && Catch::Contains(says));
+  }
+}
+
 const std::string kShapes = HYDRANT_TEST_DIR "/../configs/models/";
 const Words kTight{"--memory-device", "220MB", "--memory-host", "120MB"};
 const Words kHalves{"--prompt-len", "512", "--output-len", "512"};
@@ -111,14 +123,7 @@ TEST_CASE("a file that is no profile is refused, naming what is wrong") {
   const TemporaryFolder folder;
   const Json good = Json::parse(profile_text(some_rates(), {}));
   const auto refused = [&](const Json& document, const std::string& says) {
-    CAPTURE(says);
-    try {
-      read_profile(folder.write("bad.json", document.dump()));
-      FAIL("it was read");
-    } catch (const Error& e) {
-      CHECK(e.fault() == Fault::bad_config);
-      CHECK_THAT(e.what(), Catch::Contains("bad.json") && Catch::Contains(says));
-    }
+    check_unread(folder.write("bad.json", document.dump()), says);
   };
   refused(Json{{"seed", 1}}, "not a profile");
   Json bad = good;
@@ -141,6 +146,69 @@ TEST_CASE("a file that is no profile is refused, naming what is wrong") {
   bad = good;
   bad["copy_to_device"] = Json::array();
   refused(bad, "copy_to_device: must be a list with entries");
+}
+
+TEST_CASE("every number of a profile is refused where it cannot be one, by file and key") {
+  const TemporaryFolder folder;
+  MachineRates rates = some_rates();
+  rates.bus.up = rates.bus.down = rates.bus.up_shared = rates.bus.down_shared = rates.copy;
+  const Json good = Json::parse(profile_text(rates, {"", "", "", {"/tmp", true, "/m.gguf"}}));
+  const auto path_of = [](const std::string& pointer) {  // "/disk/read/0/x" is disk.read[0].x
+    std::string path;
+    for (size_t at = 1; at < pointer.size();) {
+      const size_t end = std::min(pointer.find('/', at), pointer.size());
+      const std::string word = pointer.substr(at, end - at);
+      if (std::isdigit(static_cast<unsigned char>(word[0])))
+        path += "[" + word + "]";
+      else
+        path += (path.empty() ? "" : ".") + word;
+      at = end + 1;
+    }
+    return path;
+  };
+  // Differences of what was measured: noise may leave nothing of them.
+  const std::set<std::string> may_be_zero{"seconds_per_request", "seconds_per_call",
+                                          "seconds_per_element", "seconds_beside_products",
+                                          "fork_join_seconds"};
+  size_t numbers = 0;
+  const Json flat = good.flatten();  // outlives the loop over its parts
+  for (const auto& [pointer, value] : flat.items()) {
+    if (!value.is_number() || pointer.starts_with("/disk/request_bytes")) continue;
+    numbers++;
+    const std::string path = path_of(pointer), name = pointer.substr(pointer.rfind('/') + 1);
+    const Json::json_pointer at(pointer);
+    const auto with = [&](const Json& other) {
+      Json document = good;
+      document[at] = other;
+      return folder.write("bad.json", document.dump());
+    };
+    for (const Json& wrong : {Json(-1), Json(-1e-300), Json("1"), Json(true), Json(nullptr),
+                              Json::array({1}), Json::object()}) {
+      CAPTURE(wrong);
+      check_unread(with(wrong), ": " + path + ": must be ");
+    }
+    const bool zero = may_be_zero.count(name) == 1 || (pointer.find("/scored/") != pointer.npos &&
+                                                       name == "seconds_per_key_component");
+    if (!zero) check_unread(with(0), ": " + path + ": must be ");
+    if (zero) CHECK_NOTHROW(read_profile(with(0)));
+    Json document = good;
+    document[at.parent_pointer()].erase(name);
+    check_unread(folder.write("bad.json", document.dump()), "key " + path + " is missing");
+  }
+  CHECK(numbers > 100);
+  std::string nan = good.dump();
+  const std::string from = "\"read_bytes_per_second\":", with = from + "NaN";
+  nan.replace(nan.find(from), nan.find('}', nan.find(from)) - nan.find(from), with);
+  check_unread(folder.write("bad.json", nan), "not valid JSON at column ");
+
+  // By the commands that take one, before they look at anything else.
+  Json document = good;
+  document["memory"]["read_bytes_per_second"] = 0;
+  const std::string bad = folder.write("bad.json", document.dump());
+  for (const Words& command :
+       {Words{"plan", "--model", "/nowhere"}, Words{"bench", "--model", "/nowhere"}})
+    check_refused(hydrant_run(command + Words{"--profile", bad}), 2,
+                  bad + ": memory.read_bytes_per_second: must be a number of at least 1, not 0");
 }
 
 TEST_CASE(
