@@ -62,6 +62,13 @@ SpillFile::SpillFile(const std::string& folder, uint64_t bytes, Caching caching,
   direct_ = caching == Caching::direct && make_direct(descriptor_);
 }
 
+std::string SpillFile::trouble(const std::string& folder) {
+  const int descriptor = open_nameless(folder);
+  if (descriptor < 0) return std::strerror(errno);
+  ::close(descriptor);
+  return "";
+}
+
 SpillFile::SpillFile(SpillFile&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)), direct_(other.direct_) {}
 

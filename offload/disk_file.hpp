@@ -40,6 +40,8 @@ class SpillFile {
   // much space.
   SpillFile(const std::string& folder, uint64_t bytes, Caching caching,
             std::string_view what = "the cache");
+  // Why no file can be made in the folder, in the system's words; "" if one can.
+  static std::string trouble(const std::string& folder);
   SpillFile(SpillFile&& other) noexcept;
   SpillFile& operator=(SpillFile&&) = delete;
   ~SpillFile();

@@ -16,6 +16,7 @@
 #include "runtime/apps/placement_keys.hpp"
 #include "runtime/apps/profile_file.hpp"
 #include "runtime/apps/progress.hpp"
+#include "runtime/apps/spill_folder.hpp"
 #include "runtime/apps/trace_file.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/json.hpp"

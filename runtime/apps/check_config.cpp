@@ -1,18 +1,13 @@
 #include "runtime/apps/check_config.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 
 #include "policies/registry.hpp"
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/check_output.hpp"
 #include "runtime/apps/idle_keys.hpp"
 #include "runtime/apps/output.hpp"
-#include "runtime/apps/run_plan.hpp"
+#include "runtime/apps/spill_folder.hpp"
 #include "runtime/backends/registry.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/log.hpp"
@@ -117,15 +112,7 @@ void check_homes(const PlacementConfig& p, const std::string& hidden, const RunC
   if (p.activations.disk > 0)
     fail(Fault::bad_config, "{}: must be 100 together on device and host, not on disk", hidden);
   const bool written = p.cache.disk > 0 || (!config.synthetic.shape.empty() && p.weights.disk > 0);
-  std::error_code absent;
-  const std::string folder = folder_of(config);
-  if (!written) return;
-  std::string why;
-  if (!std::filesystem::is_directory(folder, absent))
-    why = fmt::format("{}: {} is not a folder", sources.name("memory.folder"), folder);
-  else if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    why = fmt::format("{}: no file can be made in {}: {}", sources.name("memory.folder"), folder,
-                      std::strerror(errno));
+  const std::string why = written ? trouble_with_folder(config, sources) : "";
   if (why.empty()) return;
   if (command != Command::validate) fail(Fault::bad_config, "{}", why);
   log::warning("on this machine a run would be refused: {}", why);

@@ -10,6 +10,7 @@
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/memory_plan.hpp"
 #include "runtime/apps/progress.hpp"
+#include "runtime/apps/spill_folder.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 

@@ -13,6 +13,7 @@
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/figures.hpp"
 #include "runtime/apps/idle_keys.hpp"
+#include "runtime/apps/spill_folder.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/log.hpp"
 
@@ -372,10 +373,6 @@ RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Mode
   if (!why.empty()) fail(Fault::out_of_memory, "{}", why);
   say_what_was_placed(plan, config, sources, device);
   return plan;
-}
-
-std::string folder_of(const RunConfig& config) {
-  return config.memory.folder.empty() ? CacheOffload().folder : config.memory.folder;
 }
 
 RunConfig placed(RunConfig config, const RunPlan& plan) {

@@ -88,8 +88,6 @@ RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Mode
 RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
                      Device& device, const RunNeed& need, const WeightPlan& weights);
 
-std::string folder_of(const RunConfig& config);  // where what goes to disk is written
-
 // The configuration with the placement and the number of lanes that were found.
 RunConfig placed(RunConfig config, const RunPlan& plan);
 

@@ -268,6 +268,26 @@ TEST_CASE("the cache on disk has its cap, its folder, and leaves nothing behind"
   check_refused(t.generate(kLines, {"--placement", "20,80,0,100,0,0"}), 2, "--placement: must be");
 }
 
+TEST_CASE("a folder that takes no file is refused before a model is opened, by every command") {
+  const Tiny t;
+  const std::string pairs = t.work.write("pairs", R"({"context": "a", "continuation": "b"})");
+  // Not even root makes a file there, though the system would say that it may.
+  const Words folder{"--memory-folder", "/proc"}, model{"--model", "/nowhere"};
+  const std::string says = "--memory-folder: no file can be made in /proc: ";
+  for (const Words& command :
+       {Words{"generate", "--prompt", "a"} + model, Words{"score", "--input", pairs} + model,
+        Words{"inspect", "/nowhere"}, Words{"bench"} + model})
+    check_refused(hydrant_run(command + folder + Words{"--placement-cache", "50,0"}), 2, says);
+  const Words made{"bench", "--synthetic", t.model.file("config.json")};
+  check_refused(hydrant_run(made + folder + Words{"--placement-weights", "50,0"}), 2, says);
+  const Outcome o =
+      hydrant_run({"validate", t.work.write("run.json", R"({"memory": {"folder": "/proc"},
+                                                "placement": {"cache": {"disk": 100}}})")});
+  CHECK(o.code == 0);
+  CHECK_THAT(o.err, Catch::Contains("on this machine a run would be refused: ") &&
+                        Catch::Contains("memory.folder: no file can be made in /proc: "));
+}
+
 TEST_CASE("auto takes as much of the device as it may") {
   const Tiny t;
   const Words shape{"--batch", "2", "--length", "20"};
