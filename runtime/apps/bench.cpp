@@ -45,6 +45,7 @@ MakePrompts prompts_for(const RunConfig& config, const Model& model) {
 struct Planned {
   RunConfig config;  // with the placement that was found
   RunNeed need;
+  size_t on_disk = 0;  // bytes
   BenchResult result;
 };
 
@@ -149,6 +150,10 @@ class Sweep {
     if (listed) warn_of_idle_cache_keys(sources_, all);
     if (listed || (config_.placement.automatic && is_synthetic()))
       warn_of_idle_disk_keys(sources_, all);
+    size_t on_disk = 0;
+    for (const Planned& p : planned_)
+      if (fits(p)) on_disk = std::max(on_disk, p.on_disk);
+    warn_of_folder_in_memory(config_, sources_, on_disk);
     const auto least = std::min_element(config_.bench.batch.begin(), config_.bench.batch.end());
     if (sources_.given("batch.groups") && config_.batch.groups > *least)
       log::warning("{}: a batch of {} cannot be {} groups; it is {}", sources_.name("batch.groups"),
@@ -179,6 +184,7 @@ class Sweep {
     r.workspace = p.need.placed.workspace;
     r.full_kv = run_need(p.config, model_, *device_, c.shape, full).placed.all_kv();
     r.predicted_peak = found.peak();
+    p.on_disk = found.disk.bytes();
     return p;
   }
   // What was found for the case.

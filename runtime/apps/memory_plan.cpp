@@ -3,6 +3,7 @@
 #include "runtime/apps/cache_choice.hpp"
 #include "runtime/apps/figures.hpp"
 #include "runtime/apps/idle_keys.hpp"
+#include "runtime/apps/spill_folder.hpp"
 #include "runtime/base/error.hpp"
 
 namespace hydrant {
@@ -46,6 +47,7 @@ MemoryPlan plan_memory(const RunConfig& config, const Sources& sources, const Mo
   plan.full_kv = run_need(config, model, device, shape, full).placed.all_kv();
   plan.run = plan_run(config, model, device, need);
   warn_of_idle_keys_found(config, sources, plan.run.offload.shares);
+  warn_of_folder_in_memory(config, sources, plan.run.disk.bytes());
   plan.misfit = misfit(plan.run, sources, model, device);
   return plan;
 }

@@ -2,6 +2,7 @@
 #include "runtime/apps/output.hpp"
 #include "runtime/apps/plan_report.hpp"
 #include "runtime/apps/profile_file.hpp"
+#include "runtime/apps/spill_folder.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/json.hpp"
 #include "runtime/base/log.hpp"
@@ -20,6 +21,7 @@ int run_plan(const RunConfig& config, const Sources& sources) {
   const auto device = open_device(config);
   warn_of_other_machine(rates, config.plan.profile, *device);
   const PlanFound found = search_plans(config, sources, model, *device, rates);
+  warn_of_folder_in_memory(config, sources, found.options.front().plan.disk.bytes());
   Output("").write(plan_text(found, model, *device, config));
   if (config.plan.output.empty()) return 0;
   write_file(config.plan.output, plan_config(found.options.front(), model).dump(2) + "\n");

@@ -363,6 +363,7 @@ RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Mode
   RunPlan plan =
       fitting_plan(config, sources, model, device, need, plan_weights(model, device, config));
   warn_of_idle_keys_found(config, sources, plan.offload.shares);
+  warn_of_folder_in_memory(config, sources, plan.disk.bytes());
   return plan;
 }
 

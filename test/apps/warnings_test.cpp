@@ -1,4 +1,8 @@
 // What is done otherwise than asked is said: once, in one line, with the numbers.
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "runtime/base/file.hpp"
@@ -182,6 +186,39 @@ TEST_CASE("a folder for synthetic weights has a use only while some of them are 
   const Outcome written = hydrant_run(run + Words{"--placement", "50,0,100,0,100,0"});
   CHECK(written.code == 0);
   CHECK_THAT(written.err, !Catch::Contains("--memory-folder: no effect"));
+}
+
+TEST_CASE("a folder that is memory is warned of where something goes there, in one line") {
+  struct statfs status {};
+  if (::statfs("/dev/shm", &status) != 0 || status.f_type != TMPFS_MAGIC) {
+    WARN("/dev/shm is no tmpfs here");
+    return;
+  }
+  const Tiny t;
+  const std::string pairs = t.work.write("pairs", R"({"context": "a", "continuation": "b"})");
+  const Words folder{"--memory-folder", "/dev/shm"}, model{"--model", t.model.path()},
+      cached{"--placement-cache", "0,0"};
+  const std::string line = "--memory-folder: /dev/shm is in memory (tmpfs): the ";
+  const Words bench{"bench", "--prompt-len", "3", "--output-len", "2", "--repeats", "1"};
+  for (const Words& command :
+       {Words{"generate", "--prompt", "a", "--max-new-tokens", "2"} + model,
+        Words{"score", "--input", pairs} + model, Words{"inspect", t.model.path()}, bench + model})
+    CHECK_THAT(hydrant_run(command + cached + folder).err,
+               Catch::Contains(line) &&
+                   Catch::Contains(" that go there are memory which memory.host does not"));
+  const Words made = bench + Words{"--synthetic", t.model.file("config.json")} + folder;
+  const auto count = [&](const Outcome& o) {
+    CHECK(o.code == 0);
+    const auto all = warnings(o);
+    return std::count_if(all.begin(), all.end(),
+                         [&](const std::string& w) { return w.starts_with(line); });
+  };
+  // Once, whatever the number of placements that use it.
+  CHECK(count(hydrant_run(made + Words{"--placement", "0,0,100,0,100,0", "--placement",
+                                       "50,0,100,0,100,0"})) == 1);
+  CHECK(count(hydrant_run(made + Words{"--placement", "100,0,100,0,100,0"})) == 0);
+  const Words run = Words{"generate", "--prompt", "a", "--max-new-tokens", "2"} + model;
+  CHECK(count(hydrant_run(run + folder)) == 0);
 }
 
 TEST_CASE("groups that no row is left for are warned of") {
