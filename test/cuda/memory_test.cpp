@@ -8,6 +8,7 @@
 #include "test/cuda/emu/fake_runtime.hpp"
 #include "test/end_to_end/run_job.hpp"
 #include "test/offload/file_model.hpp"
+#include "test/ops/upload.hpp"
 
 using namespace hydrant;
 using namespace hydrant::test;
@@ -106,5 +107,30 @@ TEST_CASE("a card is asked for nothing in the steady state") {
       CHECK(after - before == 0);
       CHECK(before > card.before.calls);
       CHECK(tokens == std::vector<int>(rows.size(), 24));
+    }
+}
+
+TEST_CASE("a product takes no more scratch than was said for it or for more tokens") {
+  for (const Product what : every_card_product())
+    for (const int64_t k : {256, 1280}) {
+      const int64_t n = 40;
+      const FileWeights file = random_weights(what.format, n, k, 1);
+      for (const int64_t t : {1, 3, 8, 9, 10, 16, 17, 41, 64, 65, 130}) {
+        INFO(name(what.format) << " activations " << int(what.activations) << " k " << k << " t "
+                               << t);
+        Bench bench({"cuda", {}});
+        LinearArgs args{};
+        args.in = bench.put(random_floats(t * k, 2), {t, k});
+        args.parts[0] = upload(bench, file, what.activations);
+        args.out = bench.make(DType::f32, {t, n});
+        const size_t before = emu::taken().device;
+        bench.ops().linear(*bench.stream, args);
+        bench.stream->synchronize();
+        const size_t took = emu::taken().device - before;
+        CHECK(took > 0);
+        for (const int64_t most : {t, t + 1, 2 * t})
+          CHECK(took <=
+                bench.ops().scratch_bytes({.shape = {1, 1, 8}, .tokens = most, .width = k}));
+      }
     }
 }

@@ -80,7 +80,9 @@ void CudaOps::normalize(Stream& stream, const NormalizeArgs& args) {
   issue(stream, args, "normalize", cuda::normalize);
 }
 void CudaOps::linear(Stream& stream, const LinearArgs& args) {
-  issue(stream, args, [](const LinearArgs& a, CudaStream& s) { cuda::linear(s, a); });
+  issue(stream, args, [processors = multiprocessors_](const LinearArgs& a, CudaStream& s) {
+    cuda::linear(s, a, processors);
+  });
 }
 void CudaOps::gate(Stream& stream, const GateArgs& args) {
   issue(stream, args, "gate", cuda::gate);

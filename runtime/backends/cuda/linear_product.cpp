@@ -10,6 +10,7 @@
 #include "runtime/backends/cuda/kernels/linear.hpp"
 #include "runtime/backends/cuda/kernels/linear_f16.hpp"
 #include "runtime/backends/cuda/kernels/multiply_int8.hpp"
+#include "runtime/backends/cuda/kernels/multiply_int8_mma.hpp"
 #include "runtime/base/aligned.hpp"
 
 namespace hydrant::cuda {
@@ -49,6 +50,11 @@ int64_t outputs_at_once(const Way& way, int64_t tokens, int64_t outputs) {
   return align_up(std::clamp(int64_t(most), int64_t{1}, outputs), kPanelRows);
 }
 
+// Whether tokens go as int8 codes through kernels of our own, up to kFewTokens or above.
+bool as_codes(const Weight& weight, int64_t tokens) {
+  return weight.activations == Activations::int8 && tokens <= kSomeTokens;
+}
+
 size_t few_bytes(int64_t tokens, int64_t width) {
   return std::max(size_t(tokens * width) * sizeof(float), Int8Rows::bytes(tokens, width));
 }
@@ -76,6 +82,10 @@ struct Scratch {
     bool scaled = false;
     for (const Weight& weight : args.parts) {
       if (!weight) break;
+      if (as_codes(weight, tokens)) {
+        inputs = std::max(inputs, Int8Tiles::bytes(tokens, width));
+        continue;
+      }
       const Way way = way_of(weight, capability);
       const int64_t step = outputs_at_once(way, tokens, weight.n);
       if (way.type != CUDA_R_32F) inputs = std::max(inputs, size_t(tokens) * way.row_bytes());
@@ -93,16 +103,20 @@ struct Scratch {
 // One call, part by part; parts that round the input alike share it.
 class Product {
  public:
-  Product(CudaStream& stream, const LinearArgs& args)
+  Product(CudaStream& stream, const LinearArgs& args, int32_t multiprocessors)
       : stream_(stream),
+        multiprocessors_(multiprocessors),
         in_{args.in.as<float>(), args.in.shape[0], args.in.shape[1]},
         few_(in_.rows <= kFewTokens),
         capability_(capability(stream.device())),
         scratch_(stream.scratch(Scratch(nullptr, args, capability_).bytes), args, capability_) {}
 
   void part(const Weight& weight, const Ending& ending) {
-    if (few_ && weight.activations == Activations::int8)
-      return check(multiply_int8(stream_.handle(), codes(), weight, ending), "linear");
+    if (as_codes(weight, in_.rows))
+      return check(few_ ? multiply_int8(stream_.handle(), codes<Int8Rows>(), weight, ending)
+                        : multiply_int8_mma(stream_.handle(), codes<Int8Tiles>(), weight, ending,
+                                            multiprocessors_),
+                   "linear");
     if (few_) return check(multiply(stream_.handle(), rounded(weight), weight, ending), "linear");
     const Way way = way_of(weight, capability_);
     BlasProduct product{
@@ -155,8 +169,9 @@ class Product {
     }
     return {to, in_.rows, in_.width};
   }
-  Int8Rows codes() {
-    const Int8Rows rows(scratch_.input, in_.rows, in_.width);
+  template <class Codes>
+  Codes codes() {
+    const Codes rows(scratch_.input, in_.rows, in_.width);
     if (hold(CUDA_R_8I, Activations::int8))
       check(round_int8(stream_.handle(), in_, rows), "linear");
     return rows;
@@ -169,6 +184,7 @@ class Product {
 
   using Held = std::optional<std::pair<cudaDataType, Activations>>;
   CudaStream& stream_;
+  const int32_t multiprocessors_;
   const Rows in_;
   const bool few_;
   const int capability_;
@@ -183,15 +199,16 @@ size_t linear_bytes(int64_t tokens, int64_t width) {
   if (tokens <= kFewTokens) return align_up(few, kLine);
   // Tiles hold kTileBytes and less than a panel more, or one panel.
   const auto line = [](size_t bytes) { return align_up(bytes, kLine); };
-  return line(size_t(tokens * half_width(width)) * sizeof(uint16_t)) +
-         line(size_t(tokens) * sizeof(float)) +
+  const size_t halves = size_t(tokens * half_width(width)) * sizeof(uint16_t);
+  const size_t codes = tokens <= kSomeTokens ? Int8Tiles::bytes(tokens, width) : 0;
+  return line(std::max(halves, codes)) + line(size_t(tokens) * sizeof(float)) +
          line(kTileBytes + size_t(kPanelRows * half_width(width)) * sizeof(float)) +
          line(kTileBytes + size_t(kPanelRows * tokens) * sizeof(float));
 }
 
-void linear(CudaStream& stream, const LinearArgs& args) {
+void linear(CudaStream& stream, const LinearArgs& args, int32_t multiprocessors) {
   if (args.in.shape[0] == 0) return;
-  Product product(stream, args);
+  Product product(stream, args, multiprocessors);
   Ending ending{
       args.bias.as<float>(), args.residual.as<float>(), args.after, args.out.as<float>(), 0,
       args.out.shape[1]};

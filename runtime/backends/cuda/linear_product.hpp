@@ -10,6 +10,7 @@ class CudaStream;
 
 // What a product of `tokens` rows of `width` takes, at most.
 size_t linear_bytes(int64_t tokens, int64_t width);
-void linear(CudaStream& stream, const LinearArgs& args);
+// On a card of so many multiprocessors.
+void linear(CudaStream& stream, const LinearArgs& args, int32_t multiprocessors);
 
 }  // namespace hydrant::cuda

@@ -25,6 +25,13 @@ struct MatrixB {
 struct MatrixC {
   float at[4];
 };
+// int8 elements, four in a word, of 32 columns of A. With q = lane % 4 * 4:
+//   A, 16 x 32   words 0, 1: columns q to q + 3 of rows g and g + 8; words 2, 3: q + 16 to q + 19
+//   B, 32 x 8    word 0: of column g rows q to q + 3; word 1: q + 16 to q + 19
+//   sums         as C
+struct MatrixInt {
+  int at[4];
+};
 
 #if defined(__CUDACC__)
 
@@ -60,6 +67,41 @@ __device__ inline void multiply_add<__nv_bfloat16>(MatrixC& sum, const MatrixA& 
         "r"(b.words[1]));
 #else
   __trap();  // no such instruction: launchers ask the card before they come here
+#endif
+}
+
+// from + a . b over 16 columns of int8, exact: a half of A, and one of B.
+__device__ inline MatrixInt dot16_int8(uint32_t upper, uint32_t lower, uint32_t b,
+                                       const MatrixInt& from) {
+  MatrixInt to;
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 "
+      "{%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%8,%9,%10};"
+      : "=r"(to.at[0]), "=r"(to.at[1]), "=r"(to.at[2]), "=r"(to.at[3])
+      : "r"(upper), "r"(lower), "r"(b), "r"(from.at[0]), "r"(from.at[1]), "r"(from.at[2]),
+        "r"(from.at[3]));
+#else  // Turing takes eight rows at once
+  for (int half = 0; half < 2; half++)
+    asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%4,%5};"
+        : "=r"(to.at[2 * half]), "=r"(to.at[2 * half + 1])
+        : "r"(half ? lower : upper), "r"(b), "r"(from.at[2 * half]), "r"(from.at[2 * half + 1]));
+#endif
+  return to;
+}
+// start + a . b, of all 32 columns.
+__device__ inline MatrixInt dot_int8(const MatrixA& a, const MatrixB& b, int start) {
+  const MatrixInt from{{start, start, start, start}};
+#if __CUDA_ARCH__ >= 800
+  MatrixInt to;
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+      : "=r"(to.at[0]), "=r"(to.at[1]), "=r"(to.at[2]), "=r"(to.at[3])
+      : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]),
+        "r"(b.words[1]), "r"(from.at[0]), "r"(from.at[1]), "r"(from.at[2]), "r"(from.at[3]));
+  return to;
+#else
+  return dot16_int8(a.words[2], a.words[3], b.words[1],
+                    dot16_int8(a.words[0], a.words[1], b.words[0], from));
 #endif
 }
 
@@ -115,6 +157,17 @@ template <class T>
 void multiply_add(MatrixC& sum, const MatrixA& a, const MatrixB& b, emu::Here here = {}) {
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
   emu::multiply_add(sum.at, a.words, b.words, std::is_same_v<T, __half>, here);
+}
+
+inline MatrixInt dot16_int8(uint32_t upper, uint32_t lower, uint32_t b, MatrixInt from,
+                            emu::Here here = {}) {
+  emu::add_dot16(from.at, upper, lower, b, here);
+  return from;
+}
+inline MatrixInt dot_int8(const MatrixA& a, const MatrixB& b, int start, emu::Here here = {}) {
+  const MatrixInt upper =
+      dot16_int8(a.words[0], a.words[1], b.words[0], {{start, start, start, start}}, here);
+  return dot16_int8(a.words[2], a.words[3], b.words[1], upper, here);
 }
 
 template <bool transposed>

@@ -42,6 +42,22 @@ inline void multiply_add(float (&sum)[4], const uint32_t (&a)[4], const uint32_t
   }
 }
 
+// 16 rows by 16 columns of int8 times 16 by 8: each sum as its row and column say.
+inline void add_dot16(int (&sum)[4], uint32_t upper, uint32_t lower, uint32_t b, Place place) {
+  const uint32_t mine[3] = {upper, lower, b};
+  const Exchange all = warp_exchange(~0u, WarpOp::matrix, mine, sizeof mine, place);
+  if (all.arrived != ~0u) fail(place, "mma without all lanes of the warp");
+  const auto element = [&](unsigned row, int word, int k) {
+    uint32_t four;
+    std::memcpy(&four, all.slots[row * 4 + unsigned(k) / 4].bytes + 4 * word, sizeof four);
+    return int{int8_t(four >> (k % 4 * 8))};
+  };
+  const unsigned group = current->linear % 32 / 4, column = current->linear % 4 * 2;
+  for (int i = 0; i < 4; i++)
+    for (int k = 0; k < 16; k++)
+      sum[i] += element(group, i / 2, k) * element(column + unsigned(i) % 2, 2, k);
+}
+
 inline void load_squares(uint32_t (&to)[4], const void* row, bool transposed, Place place) {
   if (std::bit_cast<uintptr_t>(row) % 16 != 0)
     fail(place, "ldmatrix from %p, which is not aligned to 16 bytes", row);

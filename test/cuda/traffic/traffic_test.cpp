@@ -5,26 +5,15 @@
 
 #include "runtime/backends/cuda/cuda_stream.hpp"
 #include "runtime/base/aligned.hpp"
-#include "test/cuda/traffic/meter.hpp"
+#include "test/cuda/traffic/counted.hpp"
 #include "test/ops/attend_prompt_cases.hpp"
 #include "test/ops/decode_step.hpp"
-#include "test/ops/upload.hpp"
 #include "test/support/cache_home.hpp"
 
 using namespace hydrant;
 using namespace hydrant::test;
 
 namespace {
-
-const DeviceChoice kDevice{"cuda", {}};
-
-size_t bytes_of(const ConstTensor& t) { return size_t(row_bytes(t.dtype, t.shape.count())); }
-
-// Each byte asked for once, and nothing else.
-void check_once(const Bytes& bytes, size_t least) {
-  CHECK(bytes.asked == least);
-  CHECK(bytes.moved == least);
-}
 
 struct Decode {
   DType dtype;
@@ -145,14 +134,6 @@ void check_prompt(const Prompt& c) {
   check_once(lasts.written, bytes_of(last));
 }
 
-LinearArgs product_on(Bench& bench, const FileWeights& file, const Product& what, int64_t t) {
-  LinearArgs args{};
-  args.in = bench.put(random_floats(t * file.k, 2), {t, file.k});
-  args.parts[0] = upload(bench, file, what.activations);
-  args.out = bench.make(DType::f32, {t, file.n});
-  return args;
-}
-
 }  // namespace
 
 TEST_CASE("decode attention reads each key and value once per KV head") {
@@ -170,53 +151,6 @@ TEST_CASE("prompt attention reads keys once for a tile of queries, column sums o
   }
   check_prompt({DType::f32, 2, 64, 70, 16, 16});
   check_prompt({DType::f16, 2, 24, 70, 16, 16});
-}
-
-TEST_CASE("a product for few tokens reads the weights once") {
-  for (const Product what : every_card_product())
-    for (const int64_t t : {1, 4, 8}) {
-      const int64_t n = 40, k = 512;
-      INFO(name(what.format) << " activations " << int(what.activations) << " t " << t);
-      Bench bench(kDevice);
-      const FileWeights file = random_weights(what.format, n, k, 1);
-      const LinearArgs args = product_on(bench, file, what, t);
-      Meter meter;
-      const Traffic& weights = meter.of(args.parts[0].panels, 3 * args.parts[0].panel_bytes);
-      const Traffic &in = meter.of(args.in), &out = meter.of(args.out);
-      bench.ops().linear(*bench.stream, args);
-      bench.stream->synchronize();
-      CHECK(weights.read.moved == file.bytes.size());
-      if (block_elements(what.format) == 1) CHECK(weights.read.asked == file.bytes.size());
-      check_once(out.written, bytes_of(args.out));
-      // What is to be rounded is so once (to f16 it is asked for by the maximum before); else each
-      // block takes it, for 8 outputs or, of several tokens, for 16.
-      if (what.activations == Activations::f32)
-        CHECK(in.read.moved == size_t(ceil_div(n, int64_t{t == 1 ? 8 : 16})) * bytes_of(args.in));
-      else if (what.activations == Activations::f16)
-        CHECK(in.read.moved == bytes_of(args.in));
-      else
-        check_once(in.read, bytes_of(args.in));
-    }
-}
-
-// cuBLAS stands between, whose traffic is its own: what is not taken in place is.
-TEST_CASE("a product for many tokens unpacks weights once and rounds its input once") {
-  for (const Product what : every_product()) {
-    if (what.activations != Activations::int8) continue;
-    const int64_t n = 40, k = 512, t = 12;
-    INFO(name(what.format));
-    Bench bench(kDevice);
-    const FileWeights file = random_weights(what.format, n, k, 1);
-    const LinearArgs args = product_on(bench, file, what, t);
-    Meter meter;
-    const Traffic& weights = meter.of(args.parts[0].panels, 3 * args.parts[0].panel_bytes);
-    const Traffic &in = meter.of(args.in), &out = meter.of(args.out);
-    bench.ops().linear(*bench.stream, args);
-    bench.stream->synchronize();
-    CHECK(weights.read.moved == file.bytes.size());
-    CHECK(in.read.moved == bytes_of(args.in));  // asked for by the maximum, then to be rounded
-    check_once(out.written, bytes_of(args.out));
-  }
 }
 
 TEST_CASE("operations on activations read and write each number once") {

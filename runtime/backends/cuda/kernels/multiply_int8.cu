@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/backends/cuda/kernels/ending.cuh"
+#include "runtime/backends/cuda/kernels/int8_codes.cuh"
 #include "runtime/backends/cuda/kernels/strips.cuh"
 #include "runtime/backends/cuda/warp.cuh"
 
@@ -10,11 +11,6 @@ namespace hydrant::cuda {
 namespace {
 
 constexpr int kThreads = 128, kWarps = kThreads / kWarp;
-constexpr int kBlock = 32;                  // columns that have one scale
-constexpr int kLanes = 8;                   // of a warp for a block, four columns each
-constexpr int kInfinity = 0x7f800000;       // the bits of; larger ones are NaNs'
-constexpr int kWholeBits = 0x4b400000;      // those of kWhole
-constexpr float kWhole = 1.5f * (1 << 23);  // has whole neighbours: 2^22 on either side
 // On a multiprocessor, at least; where it is not said, the compiler spills for more.
 constexpr int kBlocks = 3;
 constexpr int kUnderWay = 128;  // bytes that a lane waits for at a time, or one strip of each row
@@ -22,31 +18,16 @@ constexpr int kUnderWay = 128;  // bytes that a lane waits for at a time, or one
 // What whole number below 2^22 was added to kWholeBits: cheaper than a conversion.
 __device__ float whole(int bits) { return __int_as_float(bits) - kWhole; }
 
-__device__ int magnitude(float x) { return __float_as_int(x) & 0x7fffffff; }
-
-// What is not finite spoils its block's scale. Below 1e-30 the inverse could overflow, and nothing
-// can be lost.
 __global__ void __launch_bounds__(kThreads) round_int8_kernel(Rows in, Int8Rows out) {
   const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * 4;
   const bool inside = i < in.rows * in.width;
-  const float4 x = inside ? *reinterpret_cast<const float4*>(in.data + i) : float4{0, 0, 0, 0};
-  int most = max(max(magnitude(x.x), magnitude(x.y)), max(magnitude(x.z), magnitude(x.w)));
-  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) most = max(most, exchange(most, lanes));
-  const bool sound = most < kInfinity;
-  const float largest = __int_as_float(most);
-  const float inverse = sound && largest > 1e-30f ? 127.0f / largest : 0.0f;
-  const auto code = [&](float value) { return sound ? int(rintf(value * inverse)) : 0; };
-  const int a = code(x.x), b = code(x.y), c = code(x.z), d = code(x.w);
-  int sum = a + b + c + d;
-  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) sum += exchange(sum, lanes);
+  const FourCodes four = round_four(four_of(in, i, inside));
   if (!inside) return;
   const int64_t row = i / in.width, column = i % in.width, group = column / 16;
   const int64_t quads = Int8Rows::quads(in.width);
-  const auto byte = [](int value, int place) { return (unsigned(value) & 255u) << (8 * place); };
   *reinterpret_cast<unsigned*>(out.codes + ((row * 4 + group % 4) * quads + group / 4) * 16 +
-                               column % 16) = byte(a, 0) | byte(b, 1) | byte(c, 2) | byte(d, 3);
-  if (column % kBlock == 0)
-    out.blocks[row * quads * 2 + column / kBlock] = {sound ? largest / 127.0f : NAN, float(sum)};
+                               column % 16) = four.codes;
+  if (column % kBlock == 0) out.blocks[row * quads * 2 + column / kBlock] = {four.scale, four.sum};
 }
 
 // The products of a piece of kRows rows with the tokens' columns are added to their sums. Tokens

@@ -27,6 +27,37 @@ __device__ inline unsigned word(const uint4& v, int i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
+// Four codes of four bits as they are, and as (code - 8) * 16; of six bits as (code - 32) * 4, of
+// which nibbles are in quarter p's bytes, the rest in high pairs that all four quarters share.
+__device__ inline int nibbles(unsigned bytes, bool high) {
+  return int((high ? bytes >> 4 : bytes) & 0x0f0f0f0fu);
+}
+__device__ inline int centred_nibbles(unsigned bytes, bool high) {
+  return int(((high ? bytes : bytes << 4) & 0xf0f0f0f0u) ^ 0x80808080u);
+}
+__device__ inline int centred_sixes(unsigned bytes, unsigned pairs, int p) {
+  const unsigned nibble = (p < 2 ? bytes << 2 : bytes >> 2) & 0x3c3c3c3cu;
+  return int((nibble | (pairs << (6 - 2 * p) & 0xc0c0c0c0u)) ^ 0x80808080u);
+}
+
+// The head of a q4_k block: two halves, then factors and minimums of six bits (unpack8 has their
+// places), here those of one half of the block, a byte each.
+struct SixBits {
+  unsigned factors, minimums;
+  __device__ SixBits(const uint4& head, bool second)
+      : factors(second ? (head.w & 0x0f0f0f0fu) | (head.y >> 2 & 0x30303030u)
+                       : head.y & 0x3f3f3f3fu),
+        minimums(second ? (head.w >> 4 & 0x0f0f0f0fu) | (head.z >> 2 & 0x30303030u)
+                        : head.z & 0x3f3f3f3fu) {}
+};
+// Of the factors, and of the minimums negated.
+__device__ inline float2 scales_of(const uint4& head) {
+  __half2 both;
+  memcpy(static_cast<void*>(&both), &head.x, sizeof both);
+  const float2 scales = __half22float2(both);
+  return {scales.x, -scales.y};
+}
+
 template <DType format>
 struct Strip;
 
@@ -60,10 +91,7 @@ struct Strip<DType::q4_0> {
     codes = stream16(row.panel + row.lane * (row.k / 2) + s * 16);
     scale = half_at(row.panel + kPanelRows * row.k / 2 + (row.lane * (row.k / 32) + s) * 2);
   }
-  __device__ int four(int, int i) const {
-    const unsigned bytes = word(codes, i % 4);
-    return int(((i < 4 ? bytes << 4 : bytes) & 0xf0f0f0f0u) ^ 0x80808080u);
-  }
+  __device__ int four(int, int i) const { return centred_nibbles(word(codes, i % 4), i >= 4); }
   __device__ float factor(int) const { return scale * 0.0625f; }
   __device__ float offset(int) const { return 0; }
 };
@@ -82,23 +110,19 @@ struct Strip<DType::q4_1> {
         read<__half2>(row.panel + kPanelRows * row.k / 2 + (row.lane * (row.k / 32) + s) * 4));
     scale = head.x, least = head.y;
   }
-  __device__ int four(int, int i) const {
-    const unsigned bytes = word(codes, i % 4);
-    return int((i < 4 ? bytes : bytes >> 4) & 0x0f0f0f0fu);
-  }
+  __device__ int four(int, int i) const { return nibbles(word(codes, i % 4), i >= 4); }
   __device__ float factor(int) const { return scale; }
   __device__ float offset(int) const { return least; }
 };
 
 // A quarter of a block, 32 bytes: low nibbles are one piece, high ones the next. Four neighbours
-// share the block's head: two halves, then factors and minimums of six bits (unpack8 has their
-// places).
+// share the block's head.
 template <>
 struct Strip<DType::q4_k> {
   static constexpr int kBytes = 48, kColumns = 64, kPieces = 2, kWords = 8;
   static constexpr bool kOffset = true;
   uint4 low, high;
-  float2 scales;               // of factors, and of minimums negated
+  float2 scales;
   unsigned factors, minimums;  // a byte for each piece
 
   __device__ static size_t group(size_t s, int p, int half) { return 4 * s + size_t(2 * p + half); }
@@ -108,24 +132,16 @@ struct Strip<DType::q4_k> {
     low = stream16(block + 16 + quarter * 32);
     high = stream16(block + 32 + quarter * 32);
     const uint4 head = stream16(block);
-    const float2 both = __half22float2(read_half2(head.x));
-    scales = {both.x, -both.y};
-    const unsigned a = head.y >> shift, b = head.z >> shift, c = head.w >> shift;
-    factors = quarter < 2 ? a & 0x3f3fu : (c & 0x0f0fu) | (a >> 2 & 0x3030u);
-    minimums = quarter < 2 ? b & 0x3f3fu : (c >> 4 & 0x0f0fu) | (b >> 2 & 0x3030u);
+    scales = scales_of(head);
+    const SixBits six(head, quarter >= 2);
+    factors = six.factors >> shift;
+    minimums = six.minimums >> shift;
   }
   __device__ int four(int p, int i) const {
-    return int(word(i < 4 ? low : high, i % 4) >> (4 * p) & 0x0f0f0f0fu);
+    return nibbles(word(i < 4 ? low : high, i % 4), p == 1);
   }
   __device__ float factor(int p) const { return scales.x * float(factors >> (8 * p) & 255u); }
   __device__ float offset(int p) const { return scales.y * float(minimums >> (8 * p) & 255u); }
-
- private:
-  __device__ static __half2 read_half2(unsigned bits) {
-    __half2 both;
-    memcpy(static_cast<void*>(&both), &bits, sizeof both);
-    return both;
-  }
 };
 
 // 16 bytes of each of a block half's four quarters: quarters 0 and 2 are nibbles of the same bytes,
@@ -153,9 +169,7 @@ struct Strip<DType::q6_k> {
     scale = half_at(row.panel + sections.scale + block * 2);
   }
   __device__ int four(int p, int i) const {
-    const unsigned bytes = word(p % 2 ? odd : even, i), top = word(high, i) << (6 - 2 * p);
-    const unsigned nibble = (p < 2 ? bytes << 2 : bytes >> 2) & 0x3c3c3c3cu;
-    return int((nibble | (top & 0xc0c0c0c0u)) ^ 0x80808080u);  // (code - 32) * 4
+    return centred_sixes(word(p % 2 ? odd : even, i), word(high, i), p);
   }
   __device__ float factor(int p) const {
     const unsigned pair = (p < 2 ? factors.x : factors.y) >> (16 * (p % 2) + 8 * at);
