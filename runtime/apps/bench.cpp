@@ -44,6 +44,7 @@ MakePrompts prompts_for(const RunConfig& config, const Model& model) {
 // A case's place in memory.
 struct Planned {
   RunConfig config;  // with the placement that was found
+  SideBySide both;   // for agreement; of these rows, too, is
   RunNeed need;
   size_t on_disk = 0;  // bytes
   BenchResult result;
@@ -166,8 +167,8 @@ class Sweep {
     p.config.placement = c.placement;
     p.need = run_need(p.config, model_, *device_, c.shape, c.requests);
     if (config_.bench.agreement) {
-      const SideBySide both = side_by_side(c);
-      p.need = larger(p.need, run_need(p.config, model_, *device_, both.shape, both.requests));
+      p.both = side_by_side(c);
+      p.need = larger(p.need, run_need(p.config, model_, *device_, p.both.shape, p.both.requests));
     }
     const RunPlan found = plan_run(p.config, model_, *device_, p.need, weights_);
     note(p, found);
@@ -176,7 +177,7 @@ class Sweep {
     for (const Request& request : c.requests) full.push_back(with_full_cache(request));
     BenchResult& r = p.result;
     r.bench = &c;
-    r.misfit = misfit_of(found);
+    r.misfit = hydrant::misfit(found, p.config, sources_, model_, *device_, p.need);
     r.weights = weights_.bytes;
     r.weight_format = weights_.formats;
     r.activations = weights_.activations;
@@ -193,9 +194,6 @@ class Sweep {
     p.result.weight_homes = found.offload.shares;
     p.result.cache_homes = found.caches.shares;
     p.result.disk_lanes = found.disk_lanes();
-  }
-  std::string misfit_of(const RunPlan& plan) {
-    return hydrant::misfit(plan, sources_, model_, *device_);
   }
 
   // Weights that are made up are on disk while placements read them from there. The plan is of
@@ -226,7 +224,7 @@ class Sweep {
 
   void run_alike(const std::vector<size_t>& alike) {
     std::vector<BenchResult*> results;
-    RunNeed need;
+    RunNeed need = planned_[alike.front()].need;
     for (const size_t i : alike) {
       results.push_back(&planned_[i].result);
       need = larger(need, planned_[i].need);

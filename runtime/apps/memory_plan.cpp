@@ -48,7 +48,7 @@ MemoryPlan plan_memory(const RunConfig& config, const Sources& sources, const Mo
   plan.run = plan_run(config, model, device, need);
   warn_of_idle_keys_found(config, sources, plan.run.offload.shares);
   warn_of_folder_in_memory(config, sources, plan.run.disk.bytes());
-  plan.misfit = misfit(plan.run, sources, model, device);
+  plan.misfit = misfit(plan.run, config, sources, model, device, need);
   return plan;
 }
 

@@ -347,7 +347,7 @@ class Search {
     const RunNeed need =
         run_need(config, model_, device_, batch_shape(config.batch), std::span(rows_).first(1));
     const RunPlan plan = plan_run(config, model_, device_, need);
-    const std::string why = misfit(plan, sources_, model_, device_);
+    const std::string why = misfit(plan, config, sources_, model_, device_, need);
     fail(Fault::out_of_memory, "{}",
          why.empty() ? fmt::format("not even one row fits: {}", memory_line(plan)) : why);
   }

@@ -1,10 +1,8 @@
 #include "runtime/apps/run_plan.hpp"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 
@@ -19,6 +17,19 @@
 
 namespace hydrant {
 namespace {
+
+MemoryNeed larger(const MemoryNeed& a, const MemoryNeed& b) {
+  const auto most = [&](auto member) {
+    return std::max(std::invoke(member, a), std::invoke(member, b));
+  };
+  const CacheNeed &x = a.cache, &y = b.cache;
+  return {most(&MemoryNeed::kv),
+          most(&MemoryNeed::workspace),
+          most(&MemoryNeed::hidden),
+          {std::max(x.ring, y.ring), std::max(x.host, y.host), std::max(x.staging, y.staging),
+           std::max(x.disk, y.disk)},
+          most(&MemoryNeed::host_workspace)};
+}
 
 // The generator is asked for sizes only.
 class NoWeights final : public WeightFeed {
@@ -72,8 +83,6 @@ OffloadMemory memory_of(const Model& model, const WeightPlan& weights, Device& d
 size_t room(const std::optional<uint64_t>& cap, size_t available) {
   return cap ? std::min<size_t>(*cap, available) : available;
 }
-
-constexpr const char* kCache = "KV cache";
 
 size_t minus(size_t a, size_t b) { return a - std::min(a, b); }
 
@@ -148,14 +157,14 @@ void set_tiers(RunPlan& plan, const OffloadMemory& weights, const MemoryNeed& ro
   plan.device = tier("memory.device", memory.device,
                      {{"weights", weights.device_homes},
                       {"room for weights that pass through", weights.ring},
-                      {kCache, rows.kv},
+                      {kCacheItem, rows.kv},
                       {"room for caches that pass through", rows.cache.ring},
                       {"working memory", rows.workspace}});
   plan.host = tier("memory.host", memory.host,
                    {{"weights", weights.host_homes},
                     {fmt::format("buffers for reading weights (disk_lanes {})", plan.disk_lanes()),
                      weights.staging},
-                    {kCache, rows.cache.host},
+                    {kCacheItem, rows.cache.host},
                     {"buffers of caches on disk", rows.cache.staging},
                     {"working memory of attention", rows.host_workspace},
                     {"hidden states", rows.hidden}});
@@ -191,78 +200,6 @@ void set_staging(RunPlan& plan, const RunConfig& config, const Model& model, Dev
   }
 }
 
-// `least`: what would do with all weights left in the model's files, one lane and two slots.
-std::string least_text(const Tier& tier, size_t least) {
-  if (least < tier.bytes())
-    return fmt::format(
-        "; with all weights left in the files (prefetch.disk_lanes 1, weight_slots 2) {} would do",
-        bytes_text(least));
-  const bool cached = std::any_of(tier.items.begin(), tier.items.end(),
-                                  [](const MemoryItem& item) { return item.what == kCache; });
-  return cached ? "; less will not do with the cache where it is (placement.cache)"
-                : "; less will not do";
-}
-
-std::string over_cap(const Tier& tier, const Sources& sources, size_t least) {
-  if (!tier.cap || tier.bytes() <= *tier.cap) return "";
-  return fmt::format("{}: {} are not enough: this run needs {}{}", sources.name(tier.key),
-                     bytes_text(*tier.cap), tier.text(), least_text(tier, least));
-}
-
-std::string over_space(const RunPlan& plan, const Sources& sources) {
-  if (plan.disk.bytes() == 0) return "";
-  std::error_code error;
-  const auto space = std::filesystem::space(plan.caches.folder, error);
-  if (error)
-    return fmt::format("{}: {}: {}", sources.name("memory.folder"), plan.caches.folder,
-                       error.message());
-  if (plan.disk.bytes() <= space.available) return "";
-  return fmt::format("{}: {} has {} free, this run needs {}", sources.name("memory.folder"),
-                     plan.caches.folder, bytes_text(space.available), plan.disk.text());
-}
-
-// What `ulimit -v` leaves; nothing when there is no such limit.
-std::optional<size_t> left_to_map() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
-  size_t mapped = 0;
-  std::ifstream("/proc/self/statm") >> mapped;
-  return minus(limit.rlim_cur, mapped * size_t(::sysconf(_SC_PAGESIZE)));
-}
-
-// Which limit it is that leaves no more to the system's part of a run.
-std::string system_text(size_t available) {
-  constexpr size_t kBetweenLooks = size_t{1} << 20;
-  const std::optional<size_t> left = left_to_map();
-  return left && *left <= available + kBetweenLooks
-             ? fmt::format("this process may map {} more (ulimit -v)", bytes_text(available))
-             : fmt::format("the system has {} of memory free", bytes_text(available));
-}
-
-std::string over_system(const Tier& tier, size_t available, size_t least) {
-  if (tier.bytes() <= available) return "";
-  return fmt::format("{}: this run needs {}{}", system_text(available), tier.text(),
-                     least_text(tier, least));
-}
-
-// Of the tiers, with weights that take as little as they can.
-struct Least {
-  size_t device = 0, host = 0;
-};
-Least least_of(const RunPlan& plan, const Model& model, Device& device) {
-  const OffloadMemory now = memory_of(model, plan.weights, device, plan.offload),
-                      least = memory_of(model, plan.weights, device, smallest(plan.offload));
-  return {plan.device.bytes() - now.on_device() + least.on_device(),
-          plan.host.bytes() - now.on_host() + least.on_host()};
-}
-
-std::string over_caps(const RunPlan& plan, const Sources& sources, const Least& least) {
-  std::string why = over_cap(plan.device, sources, least.device);
-  if (why.empty()) why = over_cap(plan.host, sources, least.host);
-  if (why.empty()) why = over_cap(plan.disk, sources, plan.disk.bytes());
-  return why;
-}
-
 }  // namespace
 
 size_t resident_memory() {
@@ -274,33 +211,28 @@ size_t resident_memory() {
 
 RunNeed run_need(const RunConfig& config, const Model& model, Device& device,
                  const BatchShape& shape, std::span<const Request> rows) {
-  NoWeights none;
-  const DType kv_dtype = cache_dtype(config, device);
-  const CacheOffload options = cache_options_of(config);
-  const std::unique_ptr<Device> host = open_host(device, options);
-  OffloadedCaches caches(device, options, nullptr, host.get());
-  OffloadedHidden hidden(hidden_options_of(config));
-  const bool move = config.placement.cache.device != 100,
-             hidden_moves = config.placement.activations.device != 100;
-  const MemoryNeed placed = Generator(device, model.spec, none, shape, kv_dtype,
-                                      move ? &caches : nullptr, hidden_moves ? &hidden : nullptr)
-                                .need(rows),
-                   resident = Generator(device, model.spec, none, shape, kv_dtype).need(rows);
-  return {placed, resident.kv + resident.workspace};
+  const auto of = [&model, &device, shape, rows](const RunConfig& c) {
+    NoWeights none;
+    const CacheOffload options = cache_options_of(c);
+    const std::unique_ptr<Device> host = open_host(device, options);
+    OffloadedCaches caches(device, options, nullptr, host.get());
+    OffloadedHidden hidden(hidden_options_of(c));
+    const bool move = options.shares.device != 100,
+               hidden_moves = c.placement.activations.device != 100;
+    return Generator(device, model.spec, none, shape, cache_dtype(c, device),
+                     move ? &caches : nullptr, hidden_moves ? &hidden : nullptr)
+        .need(rows);
+  };
+  RunConfig there = config;
+  there.placement = {};
+  there.cache_compute = "auto";
+  const MemoryNeed resident = of(there);
+  return {of(config), resident.kv + resident.workspace, of};
 }
 
 RunNeed larger(const RunNeed& a, const RunNeed& b) {
-  const auto most = [&](auto member) {
-    return std::max(std::invoke(member, a.placed), std::invoke(member, b.placed));
-  };
-  const CacheNeed &x = a.placed.cache, &y = b.placed.cache;
-  return {{most(&MemoryNeed::kv),
-           most(&MemoryNeed::workspace),
-           most(&MemoryNeed::hidden),
-           {std::max(x.ring, y.ring), std::max(x.host, y.host), std::max(x.staging, y.staging),
-            std::max(x.disk, y.disk)},
-           most(&MemoryNeed::host_workspace)},
-          std::max(a.resident, b.resident)};
+  return {larger(a.placed, b.placed), std::max(a.resident, b.resident),
+          [of_a = a.of, of_b = b.of](const RunConfig& c) { return larger(of_a(c), of_b(c)); }};
 }
 
 RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, const RunNeed& need) {
@@ -331,31 +263,20 @@ RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, co
   const size_t written =
       checkpoint.is_made() && plan.offload.shares.disk > 0 ? checkpoint.made_bytes() : 0;
   plan.disk = tier("memory.disk", config.memory.disk,
-                   {{kCache, rows.cache.disk}, {"synthetic weights", written}});
+                   {{kCacheItem, rows.cache.disk}, {"synthetic weights", written}});
   return plan;
 }
 
-std::string over_caps(const RunPlan& plan, const Sources& sources, const Model& model,
-                      Device& device) {
-  return over_caps(plan, sources, least_of(plan, model, device));
-}
-
-std::string misfit(const RunPlan& plan, const Sources& sources, const Model& model,
-                   Device& device) {
-  const Least least = least_of(plan, model, device);
-  std::string why = over_caps(plan, sources, least);
-  if (why.empty()) why = over_space(plan, sources);
-  if (!why.empty()) return why;
-  if (!device.is_host()) {
-    const size_t left = device.available(Memory::device);
-    if (plan.device.bytes() > left)
-      return fmt::format("the device has {} of memory free: this run needs {}{}", bytes_text(left),
-                         plan.device.text(), least_text(plan.device, least.device));
-    return over_system(plan.host, device.available(Memory::pinned), least.host);
-  }
-  Tier both = plan.device;
-  both.items.insert(both.items.end(), plan.host.items.begin(), plan.host.items.end());
-  return over_system(both, device.available(Memory::device), least.device + least.host);
+Least least_of(const RunPlan& plan, const RunConfig& config, const Model& model, Device& device,
+               const RunNeed& need) {
+  RunConfig there = placed(config, plan);
+  there.prefetch.cache_slots = 2;
+  RunPlan least = plan;
+  least.offload = smallest(plan.offload);
+  least.offload.overlap = config.overlap;
+  set_tiers(least, memory_of(model, plan.weights, device, least.offload), need.of(there),
+            config.memory);
+  return {least.device.bytes(), least.host.bytes()};
 }
 
 RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
@@ -370,7 +291,7 @@ RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Mode
 RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
                      Device& device, const RunNeed& need, const WeightPlan& weights) {
   RunPlan plan = plan_run(config, model, device, need, weights);
-  const std::string why = misfit(plan, sources, model, device);
+  const std::string why = misfit(plan, config, sources, model, device, need);
   if (!why.empty()) fail(Fault::out_of_memory, "{}", why);
   say_what_was_placed(plan, config, sources, device);
   return plan;

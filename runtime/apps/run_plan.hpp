@@ -1,5 +1,6 @@
 // Where a run's memory goes, tier by tier, before anything is loaded.
 #pragma once
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,8 @@
 #include "runtime/apps/assemble.hpp"
 
 namespace hydrant {
+
+inline constexpr const char* kCacheItem = "KV cache";
 
 struct MemoryItem {
   std::string what;
@@ -61,6 +64,9 @@ struct RunPlan {
 struct RunNeed {
   MemoryNeed placed;
   size_t resident = 0;
+  // Under another configuration of placement, prefetch and overlap. Model, device and rows outlive
+  // it.
+  std::function<MemoryNeed(const RunConfig&)> of;
 };
 RunNeed run_need(const RunConfig& config, const Model& model, Device& device,
                  const BatchShape& shape, std::span<const Request> rows);
@@ -73,13 +79,22 @@ RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, co
 RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, const RunNeed& need,
                  const WeightPlan& weights);
 
+// Of the tiers, when all weights are left in the model's files and read by one lane, and rings have
+// two slots; or nothing is moved ahead, where the configuration has no overlap.
+struct Least {
+  size_t device = 0, host = 0;
+};
+Least least_of(const RunPlan& plan, const RunConfig& config, const Model& model, Device& device,
+               const RunNeed& need);
+
 // Why it does not fit, "" when it does: the cap, or what the system has, that is less than a tier
 // takes; the tier's parts, the largest first; the least that would do.
-std::string misfit(const RunPlan& plan, const Sources& sources, const Model& model, Device& device);
+std::string misfit(const RunPlan& plan, const RunConfig& config, const Sources& sources,
+                   const Model& model, Device& device, const RunNeed& need);
 
 // The part of it that is the same on any machine: over a cap.
-std::string over_caps(const RunPlan& plan, const Sources& sources, const Model& model,
-                      Device& device);
+std::string over_caps(const RunPlan& plan, const RunConfig& config, const Sources& sources,
+                      const Model& model, Device& device, const RunNeed& need);
 
 // A plan that fits; throws out_of_memory when there is none. Says what "auto" has chosen, and warns
 // of a placement that only costs time.

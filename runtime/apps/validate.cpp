@@ -41,14 +41,14 @@ void check_memory(const RunConfig& config, const Sources& sources, const Model& 
     rows.push_back(sized_request(model.spec, maker.cache, 1, 1));
     shape = {1, 1, 1, 1};
   }
-  const RunPlan plan =
-      plan_run(config, model, device, run_need(config, model, device, shape, rows));
+  const RunNeed need = run_need(config, model, device, shape, rows);
+  const RunPlan plan = plan_run(config, model, device, need);
   const auto refuse = [&](const std::string& why) {
     if (!why.empty())
       fail(Fault::out_of_memory, "{}{}", why, least ? " for one row of one token" : "");
   };
-  refuse(over_caps(plan, sources, model, device));
-  warn_where_refused([&] { refuse(misfit(plan, sources, model, device)); });
+  refuse(over_caps(plan, config, sources, model, device, need));
+  warn_where_refused([&] { refuse(misfit(plan, config, sources, model, device, need)); });
 }
 
 // What generate would refuse before it reads a weight.

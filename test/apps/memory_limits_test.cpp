@@ -1,6 +1,7 @@
 // Memory limits are kept: by the process as the system sees it, not only by the plan. Sanitizers
 // need memory of their own, so these are not for them.
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
 #include <regex>
 
@@ -69,6 +70,66 @@ TEST_CASE("memory limits: what the system lacks is asked for in words, before we
   const Outcome o = run(model, "1GiB", "1GiB", kMapped + kProcessRoom + 64 * kMiB);
   CAPTURE(o.err);
   CHECK(o.code == 0);
+}
+
+TEST_CASE("memory limits: the least that is named is enough as a cap, and is the least") {
+  TemporaryFolder model;
+  write_large_checkpoint(model, 6);
+  const auto inspect = [&](const Words& words) {
+    const Outcome o = hydrant_run(
+        Words{"inspect", model.path(), "--json", "--length", "60", "--batch", "100"} + words);
+    CAPTURE(o.err);
+    return Json::parse(o.out)["memory"];
+  };
+  // The bytes between some words; 0: the words are not there.
+  const auto bytes_at = [](const std::string& text, const std::string& before,
+                           const std::string& behind) -> uint64_t {
+    std::smatch found;
+    if (!std::regex_search(text, found, std::regex(before + "([0-9.]+) (KiB|MiB)" + behind)))
+      return 0;
+    return uint64_t(std::ceil(std::stod(found[1]) * (found[2] == "MiB" ? 1048576 : 1024)));
+  };
+  // Returns why less is refused.
+  const auto is_least = [&](const Words& words, const std::string& flag, uint64_t bytes) {
+    CAPTURE(words, flag, bytes);
+    CHECK(inspect(words + Words{flag, std::to_string(bytes)})["fits"] == true);
+    const uint64_t less = bytes > kMiB ? bytes - kMiB : 1;
+    const Json memory = inspect(words + Words{flag, std::to_string(less)});
+    CHECK(memory["fits"] == false);
+    return memory["misfit"].is_string() ? memory["misfit"].get<std::string>() : "";
+  };
+  for (const std::string overlap : {"--overlap", "--no-overlap"})
+    for (const Words& elsewhere :
+         {Words{}, Words{"--placement-cache", "20,30", "--cache-compute", "device"},
+          Words{"--placement-cache", "0,0", "--placement-activations", "0,100"},
+          Words{"--placement-cache", "0,0", "--cache-slots", "5", "--cache-compute", "device"}})
+      for (const char* weights : {"70", "0,60", "0,0"})
+        for (const std::string tier : {"device", "host"}) {
+          const std::string flag = "--memory-" + tier;
+          const Words asked = Words{"--placement-weights", weights, overlap} + elsewhere;
+          const Json memory = inspect(asked + Words{flag, "1"});
+          if (memory["fits"] == true) continue;  // nothing is there
+          const auto why = memory["misfit"].get<std::string>();
+          CAPTURE(asked, flag, why);
+          Words in_files = Words{"--placement-weights", "0,0", "--disk-lanes", "1"} + elsewhere;
+          for (std::string& word : in_files)
+            if (word == "5") word = "2";  // slots
+          const uint64_t least = bytes_at(why, "left in the files[^;0-9]*(?:lanes 1[^)]*\\) )?",
+                                          " would do"),
+                         in_turns = bytes_at(why, "without overlap ", "");
+          if (least == 0) {
+            CHECK_THAT(why, Catch::Contains("; less will not do"));
+            continue;
+          }
+          if (in_turns > 0 && in_turns != least) {
+            CHECK(in_turns < least);
+            CHECK_THAT(is_least(in_files + Words{overlap}, flag, least),
+                       Catch::Contains("left in the files and without overlap "));
+          }
+          const Words last = in_turns > 0 ? Words{"--no-overlap"} : Words{overlap};
+          CHECK_THAT(is_least(in_files + last, flag, in_turns > 0 ? in_turns : least),
+                     Catch::Contains("; less will not do"));
+        }
 }
 
 TEST_CASE(
