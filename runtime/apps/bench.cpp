@@ -50,13 +50,22 @@ struct Planned {
   BenchResult result;
 };
 
+// What messages call the placement of a case.
+Sources names_of(Sources sources) {
+  if (!sources.given("bench.placement")) return sources;
+  for (const char* path : {"placement.weights", "placement.cache", "placement.activations"})
+    sources.forget(path);  // the list is instead of them
+  sources.add("placement", sources.name("bench.placement"));
+  return sources;
+}
+
 // All that is asked of one command: cases under their placements, planned before any weight is
 // read, then loaded placement by placement.
 class Sweep {
  public:
   Sweep(const RunConfig& config, const Sources& sources)
       : config_(config),
-        sources_(sources),
+        sources_(names_of(sources)),
         model_(open_bench_model(config, sources)),
         cases_(bench_cases(config, sources, model_.spec, prompts_for(config, model_))),
         device_(open_device(config)) {
@@ -249,7 +258,7 @@ class Sweep {
   }
 
   RunConfig config_;
-  const Sources& sources_;
+  const Sources sources_;
   Model model_;
   std::optional<Checkpoint> made_;  // the model's, while what was written of it takes its place
   std::vector<BenchCase> cases_;

@@ -10,15 +10,10 @@ namespace {
 bool all_on_device(const Shares& shares) { return shares.device == 100; }
 
 void unused(const Sources& sources, std::initializer_list<const char*> paths, const char* why) {
-  std::string given;
-  for (const char* path : paths) {
-    if (!sources.given(path)) continue;
-    const std::string name = sources.name(path);
-    given += given.empty()            ? name
-             : name.starts_with("--") ? ", " + name
-                                      : fmt::format(", {}", path);
-  }
-  if (!given.empty()) log::warning("{}: no effect {}", given, why);
+  std::vector<const char*> given;
+  for (const char* path : paths)
+    if (sources.given(path)) given.push_back(path);
+  if (!given.empty()) log::warning("{}: no effect {}", sources.names(given), why);
 }
 
 }  // namespace

@@ -137,6 +137,16 @@ class Sources {
     const auto flag = flags_.find(path);
     return flag != flags_.end() ? flag->second : path;
   }
+  // "run.json: a, b", of keys that were given.
+  std::string names(const std::vector<const char*>& paths) const {
+    std::string all;
+    for (const char* path : paths) {
+      const std::string called = name(path);
+      all += all.empty() ? called : ", " + (called.starts_with("--") ? called : path);
+    }
+    return all;
+  }
+  void forget(const std::string& path) { given_.erase(path); }
   const std::string& file() const { return file_; }  // --config's; "": none
 
  private:

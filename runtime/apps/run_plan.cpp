@@ -9,8 +9,6 @@
 #include "offload/offloaded_caches.hpp"
 #include "offload/weight_prefetcher.hpp"
 #include "runtime/apps/cache_choice.hpp"
-#include "runtime/apps/figures.hpp"
-#include "runtime/apps/idle_keys.hpp"
 #include "runtime/apps/spill_folder.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/log.hpp"
@@ -117,33 +115,6 @@ Shares find_shares(const RunConfig& config, const Model& model, Device& device,
       return tried.shares;
   }
   return in_files(options).shares;
-}
-
-// One line for what was chosen, or for a choice that only costs time.
-void say_what_was_placed(const RunPlan& plan, const RunConfig& config, const Sources& sources,
-                         const Device& device) {
-  if (plan.all_on_device()) return;
-  const Shares& shares = plan.offload.shares;
-  std::string key = sources.name("placement");
-  for (const char* path : {"placement.weights", "placement.cache", "placement.activations"})
-    if (sources.given(path)) key = sources.name(path);
-  if (config.placement.automatic) {
-    log::info(
-        "{} auto: {} % of the weights are on the device, the others are read from the model's "
-        "files in each step",
-        key, shares.device);
-    return;
-  }
-  const size_t available = device.available(Memory::device),
-               limit = room(config.memory.device, available);
-  if (plan.resident <= limit)
-    log::warning("{}: all would fit on the device ({} of {}): what is elsewhere only costs time",
-                 key, bytes_text(plan.resident), bytes_text(limit));
-  else if (shares.host > 0 && device.is_host())
-    log::info(
-        "{}: host memory is the {} device's own: weights are copied from memory to memory, as "
-        "tests and comparisons want it",
-        key, device.name());
 }
 
 Tier tier(const char* key, std::optional<uint64_t> cap, std::vector<MemoryItem> items) {
@@ -277,24 +248,6 @@ Least least_of(const RunPlan& plan, const RunConfig& config, const Model& model,
   set_tiers(least, memory_of(model, plan.weights, device, least.offload), need.of(there),
             config.memory);
   return {least.device.bytes(), least.host.bytes()};
-}
-
-RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
-                     Device& device, const RunNeed& need) {
-  RunPlan plan =
-      fitting_plan(config, sources, model, device, need, plan_weights(model, device, config));
-  warn_of_idle_keys_found(config, sources, plan.offload.shares);
-  warn_of_folder_in_memory(config, sources, plan.disk.bytes());
-  return plan;
-}
-
-RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Model& model,
-                     Device& device, const RunNeed& need, const WeightPlan& weights) {
-  RunPlan plan = plan_run(config, model, device, need, weights);
-  const std::string why = misfit(plan, config, sources, model, device, need);
-  if (!why.empty()) fail(Fault::out_of_memory, "{}", why);
-  say_what_was_placed(plan, config, sources, device);
-  return plan;
 }
 
 RunConfig placed(RunConfig config, const RunPlan& plan) {
