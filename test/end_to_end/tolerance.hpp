@@ -27,11 +27,13 @@ inline constexpr double kLogprobDifference = 2 * kLogprobTolerance;
 // of at least 8 does.
 inline constexpr double kFlippedRounding = 0x1p-8 / 2.8 / 8;  // 1.7e-4
 
-// Activations of 8 bits: a code that rounds the other way is a step of 1/127 of the largest of its
-// 32, which lies 2.1 deviations out: 3e-3 of the block, and of a logit's deviation, 2. A card
-// rounds factors of many tokens by 2^-11 and those of few not, which turns one code of 25: 3 of a
-// vector of 64, of either sign, and of the 8 vectors on a token's way: sqrt(24), 5 such.
-inline constexpr double kFlippedCode = 5 * 2 * 2.1 / 127 / 5.7;  // 2.9e-2
+// Activations of 8 bits: codes are steps of 1/127 of the largest of 32, which lies 2.1 deviations
+// out. One code or key that rounds the other way moves a vector by 2e-3 of itself, which turns one
+// code of eight of the next, and after two more of them codes are as good as rounded anew. Two
+// roundings differ by a step / sqrt(6) in deviation, and so does what is multiplied from them. Of
+// the 8 products on a token's way, the outputs of which make half of what they are added to, that
+// leaves sqrt(8 / 2) such, of a logit's deviation, 2.
+inline constexpr double kFlippedCode = 2 * 2 * 2.1 / 127 / 2.45;  // 2.7e-2
 
 // A score is a sum of probabilities, each off by the error of its logit, 2 * 1.4 * 20 u in the
 // second layer, and by 2 ulp of exp: 60 u of it. Scores of those who may leave are below 1: where
