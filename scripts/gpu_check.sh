@@ -36,6 +36,7 @@ for header in fmt/format.h spdlog/spdlog.h nlohmann/json.hpp CLI/CLI.hpp catch2/
               boost/asio.hpp; do
   [[ -e /usr/include/$header || -e /usr/include/x86_64-linux-gnu/$header ]] || missing+=("$header (scripts/install_deps.sh)")
 done
+[[ ! -e /usr/include/catch2/catch_all.hpp ]] || missing+=("Catch2 2 (here is Catch2 3, which has other headers)")
 { compgen -G "${CUDA_HOME:-/usr/local/cuda}/lib64/libcublas.so.*" || compgen -G "/usr/local/cuda/lib64/libcublas.so.*" ||
   /sbin/ldconfig -p | grep libcublas.so; } >/dev/null || missing+=("libcublas.so (cuBLAS of the CUDA toolkit)")
 if (( ${#missing[@]} )); then
@@ -78,8 +79,14 @@ part kernels python3 scripts/kernel_registers.py --build $build
 while read -r test filter; do
   part "${test#test_card_}" "$build/test/cuda/$test" "$filter"
 done <$build/test/cuda/card_tests.txt
+# Memory always; with --full also races in shared memory and barriers that not all threads come to.
 if command -v compute-sanitizer >/dev/null; then
-  part memcheck timeout 180 compute-sanitizer --error-exitcode 9 $build/test/cuda/test_card_ops "[devices]~\"*every shape*\"~\"*several key blocks*\""
+  tools=(memcheck) limit=180
+  (( full )) && tools+=(racecheck synccheck) limit=1800
+  for tool in "${tools[@]}"; do
+    part "$tool" timeout "$limit" compute-sanitizer --tool "$tool" --error-exitcode 9 $build/test/cuda/test_card_ops \
+      "[devices]~\"*every shape*\"~\"*several key blocks*\""
+  done
 fi
 (( full )) && part tests ctest --test-dir $build --output-on-failure -j "$(nproc)"
 
