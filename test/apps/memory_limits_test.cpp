@@ -181,6 +181,41 @@ TEST_CASE("memory limits: without caps, buffers for reading leave room for the p
   }
 }
 
+TEST_CASE("memory limits: what a run is said to need, and room for the process, are all it maps") {
+  TemporaryFolder model;
+  write_large_checkpoint(model, 8);
+  const auto run_with = [&](uint64_t address_space, const Words& placed) {
+    Start start;
+    start.arguments = Words{"bench",     "--model",  model.path(), "--prompt-len",
+                            "60",        "--batch",  "64",         "--output-len",
+                            "2",         "--policy", "full",       "--no-agreement",
+                            "--warmup",  "0",        "--repeats",  "1",
+                            "--threads", "2"} +
+                      placed;
+    start.address_space = address_space;
+    return Process(start).wait();
+  };
+  const auto mebibytes = [](const std::string& text, const std::string& before) {
+    std::smatch found;
+    REQUIRE(std::regex_search(text, found, std::regex(before + "([0-9.]+) MiB")));
+    return uint64_t(std::stod(found[1]) * double(kMiB));
+  };
+  for (const Words& placed : {Words{"--placement-weights", "100"},
+                              Words{"--placement-weights", "0,0", "--placement-cache", "0,100"},
+                              Words{"--placement-weights", "0,50", "--placement-cache", "50,50"},
+                              Words{"--placement-weights", "50,0", "--disk-lanes", "8"}}) {
+    const uint64_t little = kMapped - 32 * kMiB;
+    const Outcome refused = run_with(little, placed);
+    CAPTURE(placed, refused.err);
+    CHECK(refused.code == 3);
+    const uint64_t left = mebibytes(refused.err, "this process may map "),
+                   needed = mebibytes(refused.err, "this run needs ");
+    const Outcome o = run_with(little - left + needed + kProcessRoom, placed);
+    CAPTURE(o.err);
+    CHECK(o.code == 0);
+  }
+}
+
 TEST_CASE("memory limits: a bench that has no room to measure the memory's speed goes without") {
   TemporaryFolder model;
   write_large_checkpoint(model, 1);
