@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
@@ -220,7 +221,7 @@ TEST_CASE("cache positions: keys turn to their rank among the live slots of thei
                       dims};
       // evicted long ago; still filling; without a recent window
       const policy::SlotLayout layouts[] = {{2, 100, 290}, {0, 20, 40}, {0, 37, 0}};
-      const int32_t at[] = {5000, 33, 900};
+      const int32_t at[] = {dims == 64 ? 70000 : 5000, 33, 900};
       std::vector<std::vector<int32_t>> ranks;
       std::mt19937 random(1);
       for (int32_t place = 0; place < 3; place++) {
@@ -264,13 +265,17 @@ TEST_CASE("cache positions: keys turn to their rank among the live slots of thei
         REQUIRE(same_bits(three.out, r.out));
         REQUIRE(same_bits(three.lse, r.lse));
       }
-      if (dims == 16) {  // the table must reach the last rank, and positions must be sane
-        step.table.resize(300 * 16);
-        CHECK_THROWS_AS(step.run(Isa::generic, 2), Error);
-        step.table = rotary_table(500, dims);
-        home.positions[7] = home.positions[9];
-        CHECK_THROWS_AS(step.run(Isa::generic, 2), Error);
-      }
+      if (dims == 16)  // the table must reach the last rank, and positions must be sane
+        for (const DeviceChoice& choice : device_choices()) {
+          DecodeStep shorter = step;
+          shorter.table.resize(300 * 16);
+          CHECK_THROWS_AS(shorter.run(choice), Error);
+          for (const int32_t bad : {home.positions[9], -1, 5001}) {
+            const int32_t kept = std::exchange(home.positions[7], bad);
+            CHECK_THROWS_AS(step.run(choice), Error);
+            home.positions[7] = kept;
+          }
+        }
     }
 }
 

@@ -18,6 +18,12 @@ void check(const KernelFault& fault) {
            fault.found, fault.limit);
     case FaultKind::rank:
       fail(Fault::internal, "rank {} of a rotary table of {} places", fault.found, fault.limit);
+    case FaultKind::position:
+      fail(Fault::internal, "slot {} holds position {}, not one of 0 to {}", fault.index,
+           fault.found, fault.limit);
+    case FaultKind::positions:
+      fail(Fault::internal, "{} live slots hold only {} different positions", fault.limit,
+           fault.found);
   }
 }
 

@@ -5,7 +5,15 @@
 
 namespace hydrant::cuda {
 
-enum class FaultKind : int32_t { none, gather_index, embedding_row, victim, rank };
+enum class FaultKind : int32_t {
+  none,
+  gather_index,
+  embedding_row,
+  victim,
+  rank,
+  position,
+  positions
+};
 
 struct KernelFault {
   int32_t kind = 0;  // a FaultKind; first, for it is set atomically

@@ -119,6 +119,10 @@ T atomicExch(T* at, std::type_identity_t<T> value) {
   return emu::atomic_change(at, [value](T) { return value; });
 }
 template <class T>
+T atomicOr(T* at, std::type_identity_t<T> value) {
+  return emu::atomic_change(at, [value](T old) { return T(old | value); });
+}
+template <class T>
 T atomicCAS(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
   return emu::atomic_change(at, [&](T old) { return old == expected ? value : old; });
 }

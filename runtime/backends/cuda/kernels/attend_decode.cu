@@ -289,10 +289,9 @@ cudaError_t attend_decode(cudaStream_t stream, KernelFault* fault, const AttendD
       a.splits = std::max(a.splits, splits_of(r.plan.slots.live_rows(r.position), wanted));
     cudaError_t error = cudaSuccess;
     if (turns) {
-      const dim3 grid(unsigned((v.slots + kRankThreads - 1) / kRankThreads), unsigned(v.kv_heads),
-                      count);
-      error = launch(rank_kernel, {grid, dim3(kRankThreads), 0, stream}, rows, Cache(v), ranks,
-                     args.ranks.table.shape[0], fault);
+      error =
+          launch(rank_kernel, {dim3(unsigned(v.kv_heads), count), dim3(kRankThreads), 0, stream},
+                 rows, Cache(v), ranks, args.ranks.table.shape[0], fault);
     }
     if (error != cudaSuccess) return error;
     error = with_kv_type(v.dtype, [&]<class T>(T) {
