@@ -1,9 +1,11 @@
 #include "runtime/apps/loaded_model.hpp"
 
 #include <chrono>
+#include <string>
 
 #include "runtime/apps/interrupt.hpp"
 #include "runtime/apps/progress.hpp"
+#include "runtime/base/error.hpp"
 
 namespace hydrant {
 
@@ -19,12 +21,17 @@ LoadedModel::LoadedModel(const Model& model, Device& device, RunPlan plan, bool 
     bar.show(share, time_left_text(share, seconds()));
   };
   const Checkpoint& file = model.files.checkpoint;
-  if (plan_.weights_move()) {
-    streamed_ = std::make_unique<WeightPrefetcher>(file, model.spec, plan_.weights, device,
-                                                   plan_.offload, progress);
-  } else {
-    resident_.emplace(load_weights(file, model.spec, plan_.weights, device, progress));
-    resident_feed_ = std::make_unique<ResidentWeights>(device.ops(), *resident_);
+  try {
+    if (plan_.weights_move()) {
+      streamed_ = std::make_unique<WeightPrefetcher>(file, model.spec, plan_.weights, device,
+                                                     plan_.offload, progress);
+    } else {
+      resident_.emplace(load_weights(file, model.spec, plan_.weights, device, progress));
+      resident_feed_ = std::make_unique<ResidentWeights>(device.ops(), *resident_);
+    }
+  } catch (const Error& e) {  // what a device says of a copy does not say of what
+    if (e.fault() != Fault::io) throw;
+    throw Error(e.fault(), std::string("loading weights: ") + e.what());
   }
   // They all take one way to the device.
   Link* up = streamed_ ? &streamed_->link() : nullptr;

@@ -127,7 +127,7 @@ TEST_CASE("a card that is lost while weights and caches are copied ends the run 
   REQUIRE(whole.code == 0);
   const auto expected = by_id(whole.rows());
   size_t most = 0;
-  for (const char* at : {"30", "90", "150"}) {
+  for (const char* at : {"3", "30", "90", "150"}) {
     const Outcome o = run_where({std::string("EMU_LOSE_AT=") + at}, generate(t, offloaded));
     CAPTURE(at, o.err);
     CHECK(o.signal == 0);
@@ -137,6 +137,8 @@ TEST_CASE("a card that is lost while weights and caches are copied ends the run 
     REQUIRE(first != o.err.npos);
     CHECK(o.err.find(error, first + 1) == o.err.npos);
     CHECK_THAT(o.err.substr(first), Catch::Contains("cuda: "));
+    CHECK((o.err.find("error: loading weights: cuda: ") != o.err.npos) ==
+          (std::string_view(at) == "3"));
     const auto rows = by_id(o.rows());
     CHECK(rows.size() < 6);
     most = std::max(most, rows.size());
