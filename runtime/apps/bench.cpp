@@ -123,7 +123,8 @@ class Sweep {
   static bool fits(const Planned& p) { return p.result.misfit.empty(); }
   static bool same_places(const Planned& a, const Planned& b) {
     return a.result.bench->placement == b.result.bench->placement &&
-           a.result.weight_homes == b.result.weight_homes;
+           a.result.weight_homes == b.result.weight_homes &&
+           a.result.cache_homes == b.result.cache_homes;
   }
 
   OrderedJson config_json(const RunConfig& config) const {
@@ -156,10 +157,11 @@ class Sweep {
     const bool listed = !config_.bench.placement.empty();
     Still all;
     for (const Planned& p : planned_) all &= still(p.config.placement, config_);
-    if (listed || config_.placement.automatic) warn_of_idle_weight_keys(sources_, all);
-    if (listed) warn_of_idle_cache_keys(sources_, all);
-    if (listed || (config_.placement.automatic && is_synthetic()))
+    if (listed || config_.placement.automatic) {
+      warn_of_idle_weight_keys(sources_, all);
+      warn_of_idle_cache_keys(sources_, all);
       warn_of_idle_disk_keys(sources_, all);
+    }
     size_t on_disk = 0;
     for (const Planned& p : planned_)
       if (fits(p)) on_disk = std::max(on_disk, p.on_disk);
@@ -181,6 +183,7 @@ class Sweep {
     }
     const RunPlan found = plan_run(p.config, model_, *device_, p.need, weights_);
     note(p, found);
+    p.need.placed = found.rows;
     p.config.prefetch = config_.prefetch;  // cases that run together take lanes together
     std::vector<Request> full;
     for (const Request& request : c.requests) full.push_back(with_full_cache(request));

@@ -29,10 +29,17 @@ void say_what_was_placed(const RunPlan& plan, const RunConfig& config, const Sou
   if (plan.all_on_device()) return;
   const Shares& shares = plan.offload.shares;
   if (config.placement.automatic) {
-    log::info(
-        "{} auto: {} % of the weights are on the device, the others are read from the model's "
-        "files in each step",
-        sources.name("placement"), shares.device);
+    const Shares& cache = plan.caches.shares;
+    log::info("{} auto: {}{}", sources.name("placement"),
+              plan.weights_move()
+                  ? fmt::format("{} % of the weights are on the device, the others are read from "
+                                "the model's files in each step",
+                                shares.device)
+                  : "all weights are on the device",
+              plan.caches_move() ? fmt::format("; of the cache's rows {} % are on the device, {} % "
+                                               "on the host, {} % on disk",
+                                               cache.device, cache.host, cache.disk)
+                                 : "");
     return;
   }
   const size_t available = device.available(Memory::device),
@@ -54,7 +61,7 @@ RunPlan fitting_plan(const RunConfig& config, const Sources& sources, const Mode
                      Device& device, const RunNeed& need) {
   RunPlan plan =
       fitting_plan(config, sources, model, device, need, plan_weights(model, device, config));
-  warn_of_idle_keys_found(config, sources, plan.offload.shares);
+  warn_of_idle_keys_found(config, sources, placed(config, plan).placement);
   warn_of_folder_in_memory(config, sources, plan.disk.bytes());
   return plan;
 }

@@ -28,9 +28,9 @@ Still& Still::operator&=(const Still& other) {
 
 Still still(const PlacementConfig& p, const RunConfig& config) {
   const bool found_later = p.automatic, synthetic = !config.synthetic.shape.empty();
-  return {!found_later && all_on_device(p.weights), all_on_device(p.cache),
+  return {!found_later && all_on_device(p.weights), !found_later && all_on_device(p.cache),
           all_on_device(p.activations),
-          p.cache.disk > 0 || (synthetic && (found_later || p.weights.disk > 0))};
+          found_later || p.cache.disk > 0 || (synthetic && p.weights.disk > 0)};
 }
 
 void warn_of_idle_weight_keys(const Sources& sources, const Still& still) {
@@ -53,11 +53,12 @@ void warn_of_idle_disk_keys(const Sources& sources, const Still& still) {
 }
 
 void warn_of_idle_keys_found(const RunConfig& config, const Sources& sources,
-                             const Shares& weights) {
+                             const PlacementConfig& found) {
   if (!config.placement.automatic) return;  // known before, and said
-  Still found = still(config.placement, config);
-  found.weights = all_on_device(weights);
-  warn_of_idle_weight_keys(sources, found);
+  const Still known = still(found, config);
+  warn_of_idle_weight_keys(sources, known);
+  warn_of_idle_cache_keys(sources, known);
+  warn_of_idle_disk_keys(sources, known);
 }
 
 void warn_of_idle_groups(const RunConfig& config, const Sources& sources, size_t rows) {

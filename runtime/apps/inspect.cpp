@@ -113,7 +113,7 @@ OrderedJson tier_json(const Tier& tier) {
 }
 
 OrderedJson memory_json(const MemoryPlan& p) {
-  const Shares& s = p.run.offload.shares;
+  const Shares &s = p.run.offload.shares, &c = p.run.caches.shares;
   return {{"batch", p.batch},
           {"prompt_len", p.prompt},
           {"length", p.length},
@@ -123,6 +123,7 @@ OrderedJson memory_json(const MemoryPlan& p) {
           {"full_kv_bytes", p.full_kv},
           {"workspace_bytes", p.workspace},
           {"placement", {{"device", s.device}, {"host", s.host}, {"disk", s.disk}}},
+          {"cache_placement", {{"device", c.device}, {"host", c.host}, {"disk", c.disk}}},
           {"device", tier_json(p.run.device)},
           {"host", tier_json(p.run.host)},
           {"disk", tier_json(p.run.disk)},
@@ -139,7 +140,7 @@ std::string tier_text(const char* name, const Tier& tier) {
 }
 
 std::string memory_text(const MemoryPlan& plan, const RunConfig& config) {
-  const Shares& s = plan.run.offload.shares;
+  const Shares &s = plan.run.offload.shares, &c = plan.run.caches.shares;
   return fmt::format(
              "memory        for {} rows of {} tokens ({} of them prompt), policy {} with {} slots "
              "(KV of the full cache: {}):\n"
@@ -147,6 +148,12 @@ std::string memory_text(const MemoryPlan& plan, const RunConfig& config) {
              count_text(plan.batch), count_text(plan.length), count_text(plan.prompt),
              config.cache.policy, count_text(plan.slots), bytes_text(plan.full_kv),
              bytes_text(plan.run.weights.bytes), s.device, s.host, s.disk) +
+         (plan.run.caches_move()
+              ? fmt::format(
+                    "  cache       {} % of its rows on the device, {} % on the host, {} % on "
+                    "disk\n",
+                    c.device, c.host, c.disk)
+              : "") +
          tier_text("device", plan.run.device) + tier_text("host", plan.run.host) +
          tier_text("disk", plan.run.disk) +
          fmt::format("  {:<12}{} with the program itself, at most {}\n", "peak",

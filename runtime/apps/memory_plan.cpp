@@ -41,12 +41,12 @@ MemoryPlan plan_memory(const RunConfig& config, const Sources& sources, const Mo
   shape.rows_per_group = asked.batch;
   shape.groups = 1;
   const RunNeed need = run_need(config, model, device, shape, rows);
-  plan.kv = need.placed.all_kv();
-  plan.workspace = need.placed.workspace;
   const std::vector<Request> full(rows.size(), with_full_cache(rows.front()));
   plan.full_kv = run_need(config, model, device, shape, full).placed.all_kv();
   plan.run = plan_run(config, model, device, need);
-  warn_of_idle_keys_found(config, sources, plan.run.offload.shares);
+  plan.kv = plan.run.rows.all_kv();
+  plan.workspace = plan.run.rows.workspace;
+  warn_of_idle_keys_found(config, sources, placed(config, plan.run).placement);
   warn_of_folder_in_memory(config, sources, plan.run.disk.bytes());
   plan.misfit = misfit(plan.run, config, sources, model, device, need);
   return plan;

@@ -50,7 +50,8 @@ struct LeastBytes {
   size_t as_asked = 0, in_turns = 0;
 };
 
-std::string least_text(const Tier& tier, const LeastBytes& least, const RunConfig& config) {
+std::string least_text(const Tier& tier, const LeastBytes& least, const RunConfig& config,
+                       const Shares& cache) {
   const auto turns = [&] { return bytes_text(least.in_turns); };
   if (least.as_asked < tier.bytes())
     return fmt::format("; with all weights left in the files{} {} would do{}",
@@ -63,7 +64,9 @@ std::string least_text(const Tier& tier, const LeastBytes& least, const RunConfi
   if (least.in_turns < tier.bytes())
     return fmt::format("; with all weights left in the files and without overlap {} would do",
                        turns());
-  const bool cached = std::any_of(tier.items.begin(), tier.items.end(),
+  const bool all_on_disk = cache.disk == 100 && tier.key != std::string_view("memory.disk");
+  const bool cached =
+      !all_on_disk && std::any_of(tier.items.begin(), tier.items.end(),
                                   [](const MemoryItem& item) { return item.what == kCacheItem; });
   return cached ? "; less will not do with the cache where it is (placement.cache)"
                 : "; less will not do";
@@ -85,8 +88,9 @@ class Misfit {
     std::string why = over_cap(plan_.device, &Least::device);
     if (why.empty()) why = over_cap(plan_.host, &Least::host);
     if (why.empty() && is_over(plan_.disk))
-      why = not_enough(plan_.disk) +
-            least_text(plan_.disk, {plan_.disk.bytes(), plan_.disk.bytes()}, config_);
+      why =
+          not_enough(plan_.disk) + least_text(plan_.disk, {plan_.disk.bytes(), plan_.disk.bytes()},
+                                              config_, plan_.caches.shares);
     return why;
   }
 
@@ -120,7 +124,7 @@ class Misfit {
       config.overlap = overlap;
       return std::invoke(part, least_of(plan_, config, model_, device_, need_));
     };
-    return least_text(tier, {bytes(config_.overlap), bytes(false)}, config_);
+    return least_text(tier, {bytes(config_.overlap), bytes(false)}, config_, plan_.caches.shares);
   }
   template <class Part>
   std::string over_cap(const Tier& tier, const Part& part) const {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 
@@ -84,6 +85,18 @@ size_t room(const std::optional<uint64_t>& cap, size_t available) {
 
 size_t minus(size_t a, size_t b) { return a - std::min(a, b); }
 
+// Of memory that is the device's. On a card neither the process nor what reads need takes any of
+// it.
+size_t left_for_plan(const Device& device) {
+  return minus(device.available(Memory::device), device.is_host() ? kProcessRoom : 0);
+}
+
+// What rows take with the cache there.
+MemoryNeed rows_of(RunConfig config, const RunNeed& need, const Shares& cache) {
+  config.placement.cache = cache;
+  return need.of(config);
+}
+
 WeightOffload in_files(WeightOffload options) {
   options.shares = {0, 0, 100};
   return options;
@@ -95,26 +108,6 @@ WeightOffload smallest(WeightOffload options) {
   options.slots = 2;
   options.arriving = 0;
   return options;
-}
-
-// The largest whole percentage that fits beside `need`; the rest stays in the files: from there it
-// comes at the disk's pace, and host memory that could hold it is, here, device memory.
-Shares find_shares(const RunConfig& config, const Model& model, Device& device,
-                   const WeightPlan& weights, const WeightOffload& options, size_t need) {
-  // On a card neither the process nor what reads need takes any of it.
-  const bool host = device.is_host();
-  const size_t available = minus(device.available(Memory::device), host ? kProcessRoom : 0);
-  if (weights.bytes + need <= room(config.memory.device, available)) return {};
-  WeightOffload tried = in_files(options);
-  tried.arriving = std::min(tried.arriving, available / kReadingPart);
-  const size_t staging = memory_of(model, weights, device, tried).on_host(),
-               left = minus(room(config.memory.device, minus(available, host ? staging : 0)), need);
-  for (int percent = 99; percent > 0; percent--) {
-    tried.shares = {double(percent), 0, double(100 - percent)};
-    if (WeightPrefetcher::unstaged_memory(weights, model.spec, tried).on_device() <= left)
-      return tried.shares;
-  }
-  return in_files(options).shares;
 }
 
 Tier tier(const char* key, std::optional<uint64_t> cap, std::vector<MemoryItem> items) {
@@ -141,6 +134,15 @@ void set_tiers(RunPlan& plan, const OffloadMemory& weights, const MemoryNeed& ro
                     {"hidden states", rows.hidden}});
 }
 
+Tier disk_tier(const RunPlan& plan, const Model& model, const MemoryNeed& rows,
+               const MemoryConfig& memory) {
+  const Checkpoint& checkpoint = model.files.checkpoint;  // made-up weights are written first
+  const size_t written =
+      checkpoint.is_made() && plan.offload.shares.disk > 0 ? checkpoint.made_bytes() : 0;
+  return tier("memory.disk", memory.disk,
+              {{kCacheItem, rows.cache.disk}, {"synthetic weights", written}});
+}
+
 // Bytes of host memory that are more than there may be; what a process takes beside its plan has to
 // have room as well.
 size_t excess(const RunPlan& plan, Device& device) {
@@ -148,6 +150,63 @@ size_t excess(const RunPlan& plan, Device& device) {
                free = minus(device.available(Memory::pinned), kProcessRoom),
                beside = device.is_host() ? plan.device.bytes() : 0;
   return std::max(minus(host + beside, free), minus(host, plan.host.cap.value_or(host)));
+}
+
+// The largest whole percentage that fits beside the rows; the rest stays in the files: from there
+// it comes at the disk's pace, and host memory that could hold it is, here, device memory.
+Shares find_shares(const RunConfig& config, const Model& model, Device& device,
+                   const WeightPlan& weights, const WeightOffload& options,
+                   const MemoryNeed& rows) {
+  const bool host = device.is_host();
+  const size_t available = left_for_plan(device), need = rows.kv + rows.cache.ring + rows.workspace;
+  WeightOffload tried = in_files(options);
+  tried.arriving = std::min(tried.arriving, available / kReadingPart);
+  const size_t staging = memory_of(model, weights, device, tried).on_host() + rows.cache.host +
+                         rows.cache.staging,
+               left = minus(room(config.memory.device, minus(available, host ? staging : 0)), need);
+  for (int percent = 99; percent > 0; percent--) {
+    tried.shares = {double(percent), 0, double(100 - percent)};
+    if (WeightPrefetcher::unstaged_memory(weights, model.spec, tried).on_device() <= left)
+      return tried.shares;
+  }
+  return in_files(options).shares;
+}
+
+// Of rows, beside weights that take the least: all on the device, or as few as need be elsewhere,
+// in whole percent. Where none is enough, all are on disk if that takes less of the device: what is
+// refused then is the least.
+Shares find_cache(const RunPlan& plan, const RunConfig& config, const Model& model, Device& device,
+                  const RunNeed& need) {
+  RunPlan tried = plan;
+  tried.offload = in_files(plan.offload);
+  tried.offload.disk_lanes = config.prefetch.disk_lanes.value_or(1);
+  tried.offload.arriving = 0;
+  const OffloadMemory weights = memory_of(model, plan.weights, device, tried.offload);
+  std::error_code absent;
+  const auto space = std::filesystem::space(plan.caches.folder, absent);
+  const size_t limit = room(config.memory.device, left_for_plan(device)),
+               disk = room(config.memory.disk, absent ? 0 : space.available);
+  const auto fits_device = [&](const Shares& cache) {
+    const MemoryNeed rows = rows_of(config, need, cache);
+    set_tiers(tried, weights, rows, config.memory);
+    tried.disk = disk_tier(tried, model, rows, config.memory);
+    return tried.device.bytes() <= limit;
+  };
+  const auto fits = [&](const Shares& cache) {
+    return fits_device(cache) && excess(tried, device) == 0 && tried.disk.bytes() <= disk;
+  };
+  if (fits({})) return {};
+  const bool over = tried.device.bytes() > limit;
+  const size_t resident = tried.device.bytes();
+  for (int there = 99; there >= 0; there--) {
+    const double on_device = there, elsewhere = 100 - there;
+    if (!device.is_host() && !fits_device({on_device, elsewhere, 0})) continue;
+    for (double on_disk = device.is_host() ? elsewhere : 0; on_disk <= elsewhere; on_disk++)
+      if (const Shares cache{on_device, elsewhere - on_disk, on_disk}; fits(cache)) return cache;
+  }
+  constexpr Shares kOnDisk{0, 0, 100};
+  fits_device(kOnDisk);
+  return over && tried.device.bytes() < resident && tried.disk.bytes() <= disk ? kOnDisk : Shares{};
 }
 
 // And the staging, which is smaller where it would not fit: what reads arrive in, then their lanes
@@ -212,29 +271,28 @@ RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, co
 
 RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, const RunNeed& need,
                  const WeightPlan& planned) {
-  const MemoryNeed& rows = need.placed;
   RunPlan plan;
+  plan.rows = need.placed;
   plan.weights = planned;
   plan.offload = options_of(config);
   plan.caches = cache_options_of(config);
   plan.hidden = hidden_options_of(config);
   plan.resident = plan.weights.bytes + need.resident;
   plan.process = resident_memory();
-  if (config.placement.automatic)
-    plan.offload.shares =
-        find_shares(config, model, device, plan.weights, plan.offload, need.resident);
+  if (config.placement.automatic &&
+      plan.resident > room(config.memory.device, left_for_plan(device))) {
+    plan.caches.shares = find_cache(plan, config, model, device, need);
+    if (plan.caches_move()) plan.rows = rows_of(config, need, plan.caches.shares);
+    plan.offload.shares = find_shares(config, model, device, plan.weights, plan.offload, plan.rows);
+  }
 
-  set_staging(plan, config, model, device, rows);
+  set_staging(plan, config, model, device, plan.rows);
   // A share that cuts matrices may need larger buffers than none at all.
   if (config.placement.automatic && plan.weights_move() && excess(plan, device) > 0) {
     plan.offload = in_files(options_of(config));
-    set_staging(plan, config, model, device, rows);
+    set_staging(plan, config, model, device, plan.rows);
   }
-  const Checkpoint& checkpoint = model.files.checkpoint;  // made-up weights are written first
-  const size_t written =
-      checkpoint.is_made() && plan.offload.shares.disk > 0 ? checkpoint.made_bytes() : 0;
-  plan.disk = tier("memory.disk", config.memory.disk,
-                   {{kCacheItem, rows.cache.disk}, {"synthetic weights", written}});
+  plan.disk = disk_tier(plan, model, plan.rows, config.memory);
   return plan;
 }
 
@@ -253,6 +311,7 @@ Least least_of(const RunPlan& plan, const RunConfig& config, const Model& model,
 RunConfig placed(RunConfig config, const RunPlan& plan) {
   config.placement.automatic = false;
   config.placement.weights = plan.offload.shares;
+  config.placement.cache = plan.caches.shares;
   if (plan.disk_lanes() > 0) config.prefetch.disk_lanes = plan.disk_lanes();
   return config;
 }

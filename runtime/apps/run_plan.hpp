@@ -42,6 +42,7 @@ struct RunPlan {
   WeightOffload offload;  // of weights, with the shares that hold
   CacheOffload caches;
   HiddenOffload hidden;
+  MemoryNeed rows;  // as they are placed
   Tier device, host, disk;
   size_t resident = 0;  // what the device would hold with everything there
   size_t process = 0;   // resident when planned
@@ -73,7 +74,9 @@ RunNeed run_need(const RunConfig& config, const Model& model, Device& device,
 RunNeed larger(const RunNeed& a, const RunNeed& b);  // enough for either
 
 // By the configuration's placement; "auto" keeps as large a share of the weights on the device as
-// has room there and leaves the rest in the model's files. It may be a plan that does not fit.
+// has room there and leaves the rest in the model's files. Where the cache has no room beside the
+// least that weights take, as few of its rows as need be are on disk, on a card on the host first.
+// It may be a plan that does not fit.
 RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, const RunNeed& need);
 // The same with weights that have been planned.
 RunPlan plan_run(const RunConfig& config, const Model& model, Device& device, const RunNeed& need,
