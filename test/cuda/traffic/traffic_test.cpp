@@ -37,6 +37,8 @@ void check_decode(const Decode& c, int32_t live) {
   Bench bench(kDevice);
   Home home(c.dtype, shape, 544);
   home.put_random(1, 0, live);
+  for (int32_t i = 0; i < 2 * live; i++)
+    home.positions[size_t(i / live * home.slots() + i % live)] = i % live;
   std::vector<policy::RowPlan> plans{roomy(544)};
   plans[0].positions = c.positions;
   const std::vector<Segment> segments{segment_of(0, live, 0)};
