@@ -100,11 +100,14 @@ void head(const LayerContext& context, const GroupStep& group, const LayerWeight
                        {.in = x, .parts = weights.parts({Matrix::project_out}), .out = projected});
     x = projected;
   }
-  const Tensor logits = first_rows(memory.logits, rows);
+  const Tensor made = first_rows(memory.made_logits, rows);
   context.ops.linear(context.stream,
-                     {.in = x, .parts = weights.parts({Matrix::head}), .out = logits});
-  context.ops.summarize_logits(
-      context.stream, {logits, first_rows(memory.best, rows), first_rows(memory.lse, rows)});
+                     {.in = x, .parts = weights.parts({Matrix::head}), .out = made});
+  context.ops.summarize_logits(context.stream,
+                               {made, first_rows(memory.best, rows), first_rows(memory.lse, rows)});
+  if (made.data != memory.logits.data)
+    context.stream.copy(memory.logits.data, made.data,
+                        size_t(row_bytes(made.dtype, made.shape.count())));
 }
 
 // Piece by piece, whose host time is added to its kind. A step may hold thousands of tokens, a

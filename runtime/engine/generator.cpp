@@ -134,8 +134,8 @@ MemoryNeed Generator::need(std::span<const Request> rows) const {
   const WorkSize work = work_size(s.spec, limits);
   MemoryNeed need;
   need.kv = kv_bytes(shape, ops);
-  need.workspace =
-      StepMemory::bytes(ops, s.spec, limits, s.kv_dtype) + ops.scratch_bytes(work) + hidden.device;
+  need.workspace = StepMemory::bytes(s.device, s.spec, limits, s.kv_dtype) +
+                   ops.scratch_bytes(work) + hidden.device;
   need.hidden = hidden.host;
   if (!s.homes) return need;
   need.cache = s.homes->need(shape, ops);

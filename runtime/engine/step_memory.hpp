@@ -11,7 +11,7 @@ struct StepMemory {
   StepMemory(Device& device, const ModelSpec& spec, const JobLimits& limits, DType kv_dtype);
 
   // Bytes it takes, by the same layout.
-  static size_t bytes(const Ops& ops, const ModelSpec& spec, const JobLimits& limits,
+  static size_t bytes(Device& device, const ModelSpec& spec, const JobLimits& limits,
                       DType kv_dtype);
 
   // Read and written by the host between steps: pinned.
@@ -36,11 +36,14 @@ struct StepMemory {
   // Of one group's rows whose logits are wanted.
   Tensor last_normed;     // [rows per group, hidden]
   Tensor last_projected;  // [rows per group, embedding]; null unless projected
+  // As `logits`, and the same memory where the device computes in the host's. A card sums them up
+  // in its own and copies them once.
+  Tensor made_logits;
 
   AttentionMemory attention;  // on the device
 
  private:
-  void lay_out(Arena& device, Arena& host, const Ops& ops, const ModelSpec& spec,
+  void lay_out(Arena& on_device, Arena& on_host, Device& device, const ModelSpec& spec,
                const JobLimits& limits, DType kv_dtype);
   StepMemory() = default;
   Buffer device_memory_, host_memory_;
