@@ -66,6 +66,9 @@ part() {  # NAME COMMAND...: its output to NAME.log; what fails is told at the e
 export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$device  # as nvidia-smi counts them
 hydrant=$build/runtime/apps/hydrant
 targets=(hydrant card_tests)
+rm -f $hydrant  # what was built before is not what is checked
+limit=300       # seconds that a test or benchmark may take: a card that waits for itself says nothing
+(( full )) && limit=7200
 (( full )) && targets+=(all)
 part build scripts/build.sh $build "${targets[@]}" -- -DCMAKE_BUILD_TYPE=Release "-DHYDRANT_CUDA_ARCHITECTURES=${capability/./}"
 if [[ ! -x $hydrant ]]; then
@@ -77,7 +80,7 @@ part kernels python3 scripts/kernel_registers.py --build $build
 
 # What runs on the emulated card runs on this one: operations, whole runs, offloading, faults.
 while read -r test filter; do
-  part "${test#test_card_}" "$build/test/cuda/$test" "$filter"
+  part "${test#test_card_}" timeout "$limit" "$build/test/cuda/$test" "$filter"
 done <$build/test/cuda/card_tests.txt
 # Memory always; with --full also races in shared memory and barriers that not all threads come to.
 if command -v compute-sanitizer >/dev/null; then
@@ -94,7 +97,7 @@ demo=build/models/SmolLM2-135M-Instruct.Q4_1.gguf
 compared=$model
 [[ -z $model && -f $demo ]] && compared=$demo
 if [[ -n $compared ]]; then
-  part parity python3 scripts/gpu_parity.py --hydrant $hydrant --model "$compared" --output "$output/parity.json"
+  part parity timeout "$limit" python3 scripts/gpu_parity.py --hydrant $hydrant --model "$compared" --output "$output/parity.json"
 else
   echo "=== parity: left out: no --model, and none in build/models (scripts/fetch_model.sh)"
 fi
@@ -108,15 +111,19 @@ else
   weights=(--synthetic "$shape")
 fi
 
-batches=1,8,32 budgets=20% lengths=512
+batches=1,8,32,64 budgets=20% lengths=512
 (( full )) && batches=1,2,4,8,16,32,64 budgets=10%,20%,40% lengths=512,1024,2048
 bench() {  # NAME FLAG...
   local to=$output/bench_$1.json
   shift
-  $hydrant bench --device cuda "${weights[@]}" --json "$to" --repeats 2 "$@"
+  timeout "$limit" $hydrant bench --device cuda "${weights[@]}" --json "$to" --repeats 2 "$@"
 }
-part profile $hydrant profile --device cuda --output "$output/profile.json" --folder "$output"
+part profile timeout "$limit" $hydrant profile --device cuda --output "$output/profile.json" --folder "$output"
 part resident bench resident --prompt-len $lengths --output-len 32 --batch $batches --policy full,h2o --budget $budgets
+# Kernels of quantised weights are others for 1, some and many tokens.
+if [[ -z $model ]]; then
+  part quantised bench quantised --synthetic-format q4_0 --prompt-len 512 --output-len 32 --batch 1,16,64 --policy full
+fi
 part weights_on_host bench weights_on_host --prompt-len 512 --output-len 8 --batch 32 --policy h2o --budget 20% \
   --placement 0,100,100,0,100,0 --trace "$output/trace.json"
 part cache_on_host bench cache_on_host --prompt-len 512 --output-len 8 --batch 32 --policy full,h2o --budget 20% \

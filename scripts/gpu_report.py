@@ -18,7 +18,12 @@ def overlap(trace):
     for e in events:
         if e.get("ph") == "X":
             spans.setdefault(names.get(e["tid"], str(e["tid"])), []).append((e["ts"], e["ts"] + e["dur"]))
-    compute = sorted(spans.get("compute", []))
+    compute = []  # spans within spans counted once
+    for begin, end in sorted(spans.get("compute", [])):
+        if compute and begin <= compute[-1][1]:
+            compute[-1][1] = max(end, compute[-1][1])
+        else:
+            compute.append([begin, end])
     moved = hidden = 0.0
     for lane, list_ in spans.items():
         if not lane.startswith("load"):
@@ -42,9 +47,10 @@ def prefill_tflops(row):
 def bars(benches, profile):
     """[what, measured, the most or least it should be, met]: what a step takes beside the bytes that it must move."""
     found = []
-    for r in benches.get("resident", {}).get("rows", []):
-        if r.get("fits", True) and r.get("bandwidth_share"):
-            found.append([f"resident decode step, {r['policy']}, batch {r['batch']}: of the time of its bytes", 1 / r["bandwidth_share"], 1.15])
+    for name in ("resident", "quantised"):
+        for r in benches.get(name, {}).get("rows", []):
+            if r.get("fits", True) and r.get("bandwidth_share"):
+                found.append([f"{name} decode step, {r['policy']}, batch {r['batch']}: of the time of its bytes", 1 / r["bandwidth_share"], 1.15])
     up = (profile or {}).get("copy_to_device")
     for name in ("weights_on_host", "cache_on_host"):
         for r in benches.get(name, {}).get("rows", []):

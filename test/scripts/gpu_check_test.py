@@ -37,9 +37,9 @@ elif words[0] == "bench":
             for p in at["--policy"].split(",")]
     json.dump({"model": "a shape", "rows": rows}, open(at["--json"], "w"))
     if "--trace" in at:
-        lanes = [("compute", 0, 6), ("load_weights", 2, 8)]
-        json.dump([{"name": "thread_name", "tid": i, "args": {"name": n}} for i, (n, _, _) in enumerate(lanes)] +
-                  [{"ph": "X", "tid": i, "name": "x", "ts": b * 1e6, "dur": (e - b) * 1e6} for i, (_, b, e) in enumerate(lanes)],
+        lanes = [("compute", 0, 6), ("load_weights", 2, 8), ("compute", 3, 4)]
+        json.dump([{"name": "thread_name", "tid": n, "args": {"name": n}} for n in ("compute", "load_weights")] +
+                  [{"ph": "X", "tid": n, "name": "x", "ts": b * 1e6, "dur": (e - b) * 1e6} for n, b, e in lanes],
                   open(at["--trace"], "w"))
 """
 BUILD = """#!/usr/bin/env bash
@@ -118,6 +118,13 @@ class GpuCheck(unittest.TestCase):
         self.assertIn("resident", data["bench"])
         self.assertIn("Failed: ", text)
 
+    def test_what_was_built_before_is_not_checked(self):
+        self.check("--model", "a.gguf")
+        (self.root / "scripts/build.sh").write_text("#!/bin/sh\nexit 1\n")
+        done = self.check("--model", "a.gguf")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("not built", done.stderr)
+
     def test_a_card_that_keeps_others_does_not_pass(self):
         self.assertEqual(self.check("--model", "a.gguf", KEEPS="2").returncode, 1)
         self.assertEqual(self.report()[0]["failed"], ["parity"])
@@ -139,11 +146,14 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("parity: left out", done.stdout)
         self.assertTrue(any("llama-2-7b" in call for call in self.calls()))
-        self.assertIsNone(self.report()[0]["parity"])
+        data = self.report()[0]
+        self.assertIsNone(data["parity"])
+        self.assertTrue(any(b["what"].startswith("quantised decode step") for b in data["bars"]))
 
     @unittest.skipUnless(HYDRANT, "no program is given")
     def test_hydrant_knows_every_flag(self):
         self.check("--model", "a.gguf")
+        self.check()
         for call in self.calls():
             known = subprocess.run([HYDRANT, call[0], "--help"], capture_output=True, text=True).stdout
             for word in call:
