@@ -93,6 +93,7 @@ RunFigures GenerationLoop::run(std::span<const Request> rows, const BatchShape& 
 
 void GenerationLoop::run_step(Batch& batch, const Listener& listener, Cancellation& cancellation) {
   const auto begin = Clock::now();
+  parts_.compute.enter({figures_.steps + 1, "inputs", -1});
   begin_step();
   StepSeconds pieces;
   const int stages = parts_.spec.stages();

@@ -73,7 +73,8 @@ void CudaStream::select_device() const { check(cudaSetDevice(device_), "the chos
 void CudaStream::copy(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
   issue(bytes, [to, from](size_t count, CudaStream& s) {
-    check(cudaMemcpyAsync(to, from, count, cudaMemcpyDefault, s.handle()), "a copy");
+    const cudaError_t error = cudaMemcpyAsync(to, from, count, cudaMemcpyDefault, s.handle());
+    if (error != cudaSuccess) check(error, fmt::format("a copy on lane {}", s.lane()));
   });
 }
 
@@ -110,8 +111,16 @@ void CudaStream::record(Event& event) {
 void CudaStream::wait(const Event& event) {
   const auto latch = static_cast<const QueueEvent&>(event).latch();
   if (!latch) return;
-  queue_->enqueue(latch, [](const std::shared_ptr<Latch>& l) {
-    if (const auto failure = l->opened()) std::rethrow_exception(failure);
+  // What another lane failed of is told with the part that waits for it.
+  queue_->enqueue(latch, [this](const std::shared_ptr<Latch>& l) {
+    const auto failure = l->opened();
+    if (!failure) return;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const Error& e) {
+      if (e.fault() != Fault::io) throw;
+      fail_in_part(e);
+    }
   });
   issue(latch, [](const std::shared_ptr<Latch>& l, CudaStream& s) {
     if (const auto* const own = dynamic_cast<const CudaLatch*>(l.get()))
